@@ -1,0 +1,72 @@
+// Every limit in one table. A request above a limit is refused, not clamped, unless the line says
+// cut.
+#pragma once
+
+#include <kj/time.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace praefectus::bounds {
+
+// Messages. Cap'n Proto's own default would accept 64 MiB.
+constexpr size_t MESSAGE_BYTES = 1u << 20;
+constexpr size_t MESSAGE_WORDS = MESSAGE_BYTES / 8;
+constexpr size_t SEGMENTS = 512;
+// Words that may be read of one received message, which is read more than once: by the strict
+// reader, by the method, by a copy. Also what a message that points at one thing many times can
+// cost us.
+constexpr size_t TRAVERSAL_WORDS = 8 * MESSAGE_WORDS;
+// Calls received on one connection and not yet answered. Beyond it nothing more is read.
+constexpr size_t CALL_WORDS = 8 * MESSAGE_WORDS;
+constexpr int NESTING = 32;
+// Answers that a peer has not read. Beyond it the connection ends at the peer's next message.
+constexpr size_t UNREAD_BYTES = 16 * MESSAGE_BYTES;
+// No descriptor is ever accepted over a channel.
+constexpr unsigned DESCRIPTORS = 0;
+constexpr size_t SIGNED_BODY_BYTES = 64u << 10;
+constexpr size_t ACTION_BYTES = 64u << 10;
+constexpr size_t IN_FLIGHT = 1024;  // Operations, over all sessions.
+constexpr size_t SESSIONS = 16;
+
+// Grants.
+constexpr int64_t GRANT_LIFE_MS = 24ll * 3600 * 1000;
+constexpr uint32_t READ_USES = 1000;
+constexpr size_t READ_GRANTS_REMEMBERED = 4096;
+
+// Actions.
+constexpr uint32_t ACTION_TIMEOUT_MS = 120'000;
+constexpr size_t ACTION_NAME_BYTES = 128;
+constexpr size_t VALUE_BYTES = 16'384;
+
+// Observation. Elements, depth and text are cut, each with its own flag.
+constexpr uint32_t ELEMENTS = 1500;
+constexpr uint32_t DEPTH = 64;
+constexpr uint32_t TEXT_BYTES = 500;
+constexpr uint32_t ACTIONS = 32;     // Names of one element's actions; cut.
+constexpr uint32_t CHILDREN = 3000;  // A node that claims more is not descended into (`skipped`).
+constexpr uint32_t APPLICATIONS = 256;
+constexpr uint32_t WINDOWS = 512;
+constexpr size_t PICTURE_BYTES = 64u << 20;
+constexpr size_t PICTURE_CHUNK = 512u << 10;
+
+// Frames.
+constexpr kj::Duration FRAME_LIFE = 30 * kj::SECONDS;
+constexpr size_t FRAMES_REMEMBERED = 8;
+
+// Waits.
+constexpr kj::Duration HELLO = 10 * kj::SECONDS;
+constexpr kj::Duration SPAWN = 5 * kj::SECONDS;
+constexpr kj::Duration READ =
+    20 * kj::SECONDS;  // list, observe, capabilities, as the supervisor waits
+constexpr kj::Duration WALK = 6 * kj::SECONDS;     // one tree walk inside the helper
+constexpr kj::Duration CALL = 2 * kj::SECONDS;     // one accessibility call
+constexpr kj::Duration CONNECT = 5 * kj::SECONDS;  // display or bus, at helper start
+constexpr kj::Duration SETTLE =
+    500 * kj::MILLISECONDS;                      // readback waits this long for an effect to show
+constexpr kj::Duration CLOSE = 3 * kj::SECONDS;  // helper end: close the socket, then SIGKILL
+
+// Restarts: consecutive failed starts of one session's helper before it is left alone.
+constexpr unsigned STARTS = 3;
+
+}  // namespace praefectus::bounds

@@ -1,0 +1,66 @@
+// The five things a platform must be able to do. Everything else about being a helper (phases,
+// bounds, deadlines, redaction, the wire) is written once, in helper-server.
+#pragma once
+
+#include "ipc/desktop.h"
+
+#include <kj/async.h>
+
+namespace praefectus {
+
+struct ElementTarget {
+  WindowRef window;
+  FrameId frame{};
+  uint64_t epoch = 0;
+  uint32_t element = 0;
+  Hash digest{};
+};
+
+struct InvokeRequest {
+  kj::String name;
+};
+struct SetValueRequest {
+  kj::String text;
+};
+
+struct PrepareRequest {
+  ElementTarget target;
+  kj::OneOf<InvokeRequest, SetValueRequest> act;
+};
+
+// One validated action on one live object. Destroying it does nothing to the world.
+class PreparedAction {
+ public:
+  virtual ~PreparedAction() noexcept(false) = default;
+
+  // Looks at the live target once more, enters the effect, and reads back until the effect shows or
+  // bounds::SETTLE has passed. Called at most once.
+  //
+  // A Refusal promises that nothing was sent to the application. Once anything was sent the answer
+  // is Facts, with `answer` saying what the control replied and the sights saying what was seen.
+  virtual kj::Promise<Result<Facts>> perform() = 0;
+};
+
+class Driver {
+ public:
+  virtual ~Driver() noexcept(false) = default;
+
+  // What works at this moment, tried and not assumed. Never throws.
+  virtual kj::Promise<kj::Vector<Capability>> capabilities() = 0;
+
+  virtual kj::Promise<Result<Desktop>> list() = 0;
+
+  // Reads one window within bounds::WALK; what could not be read in time is missing and flagged.
+  // Keeps the live objects of this frame, and forgets those of earlier ones. Refuses:
+  // TARGET_MISSING, TARGET_CHANGED (another process behind the id), NOT_ANSWERING,
+  // ACCESSIBILITY_OFF, AMBIGUOUS_TARGET, CAPTURE_FAILED, NO_DISPLAY, NO_ACCESSIBILITY_BUS.
+  virtual kj::Promise<Result<Observation>> observe(WindowRef window, FrameId frame, uint64_t epoch,
+                                                   bool picture) = 0;
+
+  // Resolves and checks the live target. Changes nothing, focus included.
+  // Refuses: STALE_FRAME, TARGET_MISSING, TARGET_CHANGED, AMBIGUOUS_TARGET, TARGET_DISABLED,
+  // TARGET_HIDDEN, SENSITIVITY_BLOCKED, UNSUPPORTED_ACTION, NOT_ANSWERING, and those of observe.
+  virtual kj::Promise<Result<kj::Own<PreparedAction>>> prepare(PrepareRequest request) = 0;
+};
+
+}  // namespace praefectus

@@ -1,0 +1,591 @@
+#include "ipc/helper-server.h"
+
+#include "ipc/action.h"
+#include "ipc/bounds.h"
+#include "ipc/strict.h"
+#include "tests/ipc/loop.h"
+#include "tests/ipc/newer.capnp.h"
+#include "tests/ipc/refusals.h"
+
+#include <kj/timer.h>
+
+namespace praefectus {
+namespace {
+
+constexpr kj::StringPtr PRIVATE = "what the person typed"_kj;
+
+// A driver in memory, whose behaviour a test chooses.
+class FakeDriver final : public Driver {
+ public:
+  enum class Mood { WORKS, REFUSES, THROWS, FAILS, SILENT };
+
+  Mood mood = Mood::WORKS;
+  Mood performMood = Mood::WORKS;
+  kj::Vector<kj::String> lines;  // What it was asked to do.
+  kj::Maybe<kj::Array<kj::byte>> picture;
+  bool offersOnlyReading = false;
+  uint32_t withdrawn = 0;  // Calls given up before they were answered.
+  uint32_t alive = 0;      // Prepared actions.
+
+  kj::Promise<kj::Vector<Capability>> capabilities() override {
+    return answer<kj::Vector<Capability>>(mood, [this]() {
+      kj::Vector<Capability> out;
+      out.add(Capability{"list", true, {}});
+      out.add(Capability{"invoke", !offersOnlyReading, RefusalCode::PERMISSION_MISSING});
+      return out;
+    });
+  }
+
+  kj::Promise<Result<Desktop>> list() override {
+    return answer<Result<Desktop>>(mood, [this]() -> Result<Desktop> {
+      if (mood == Mood::REFUSES) return Refusal{RefusalCode::NO_DISPLAY, "No display."};
+      Desktop desktop;
+      desktop.display = kj::str(":7");
+      return kj::mv(desktop);
+    });
+  }
+
+  kj::Promise<Result<Observation>> observe(WindowRef window, FrameId frame, uint64_t epoch,
+                                           bool pictured) override {
+    lines.add(kj::str("observe ", window.window, " ", frame[0], " ", epoch, " ", pictured));
+    return answer<Result<Observation>>(mood, [=, this]() -> Result<Observation> {
+      if (mood == Mood::REFUSES) return Refusal{RefusalCode::TARGET_MISSING, "No window."};
+      Observation seen;
+      seen.frame.id = frame;
+      seen.frame.epoch = epoch;
+      seen.frame.window = window;
+      KJ_IF_MAYBE (png, picture) seen.picture = kj::heapArray(png->asPtr());
+      seen.pictureWidth = 3;
+      seen.pictureHeight = 4;
+      return kj::mv(seen);
+    });
+  }
+
+  kj::Promise<Result<kj::Own<PreparedAction>>> prepare(PrepareRequest request) override {
+    if (request.act.is<SetValueRequest>()) {
+      lines.add(kj::str("prepare ", request.act.get<SetValueRequest>().text));
+    } else {
+      lines.add(kj::str("prepare ", request.act.get<InvokeRequest>().name));
+    }
+    return answer<Result<kj::Own<PreparedAction>>>(
+        mood, [this]() -> Result<kj::Own<PreparedAction>> {
+          if (mood == Mood::REFUSES) return Refusal{RefusalCode::TARGET_DISABLED, "Disabled."};
+          return kj::Own<PreparedAction>(kj::heap<Prepared>(*this));
+        });
+  }
+
+ private:
+  class Prepared final : public PreparedAction {
+   public:
+    explicit Prepared(FakeDriver& owner) : driver(owner) { ++driver.alive; }
+    ~Prepared() noexcept(false) override { --driver.alive; }
+    kj::Promise<Result<Facts>> perform() override {
+      driver.lines.add(kj::str("perform"));
+      return driver.answer<Result<Facts>>(driver.performMood, [this]() -> Result<Facts> {
+        if (driver.performMood == Mood::REFUSES) {
+          return Refusal{RefusalCode::TARGET_CHANGED, "Changed."};
+        }
+        Facts facts;
+        facts.after.value = kj::str(PRIVATE);
+        facts.answer = wire::Answer::ACCEPTED;
+        return kj::mv(facts);
+      });
+    }
+
+   private:
+    FakeDriver& driver;
+  };
+
+  template <typename T, typename Make>
+  kj::Promise<T> answer(Mood how, Make&& make) {
+    if (how == Mood::THROWS) KJ_FAIL_REQUIRE("thrown", PRIVATE);
+    if (how == Mood::FAILS) return KJ_EXCEPTION(FAILED, "failed", PRIVATE);
+    if (how == Mood::SILENT) {
+      return kj::Promise<T>(kj::NEVER_DONE).attach(kj::defer([this]() { ++withdrawn; }));
+    }
+    return make();
+  }
+};
+
+// Stands for the real one: shows that key and message both went in.
+Hash fakeHash(Bytes key, Bytes message) {
+  Hash out{};
+  for (auto byte : key) out[0] = static_cast<kj::byte>(out[0] + byte);
+  for (auto byte : message) out[1] = static_cast<kj::byte>(out[1] + byte);
+  out[2] = static_cast<kj::byte>(message.size());
+  return out;
+}
+
+// A helper and its supervisor's end, on one loop and with a clock that the test turns.
+struct Served {
+  Loop loop;
+  SocketPair sockets;
+  kj::TimerImpl timer{kj::origin<kj::TimePoint>()};
+  kj::TimePoint now = kj::origin<kj::TimePoint>();
+  FakeDriver driver;
+  kj::Maybe<int> exitCode;
+  kj::Promise<void> serving = nullptr;
+  kj::Own<Channel> channel;
+  wire::Helper::Client helper = nullptr;
+
+  Served() {
+    HelperSelf self{"praefectus-helper", "1.2.3", wire::Role::DESKTOP, 42};
+    serving = serveHelper(loop.low(), timer, kj::mv(sockets.one), self, driver, fakeHash)
+                  .then([this](int code) { exitCode = code; })
+                  .eagerlyEvaluate(nullptr);
+    channel = kj::heap<Channel>(loop.low(), kj::mv(sockets.other));
+    helper = channel->bootstrap().castAs<wire::Helper>();
+  }
+
+  ~Served() noexcept(false) {
+    peerLeaves();
+    if (exitCode == nullptr) end();
+  }
+
+  void pass(kj::Duration duration) {
+    loop.settle();
+    now += duration;
+    timer.advanceTo(now);
+    loop.settle();
+  }
+
+  void peerLeaves() {
+    helper = nullptr;
+    channel = nullptr;
+  }
+
+  // The exit code once the helper has ended.
+  int end() {
+    kj::Promise<void> ended = kj::mv(serving);
+    loop.wait(kj::mv(ended));
+    return KJ_ASSERT_NONNULL(exitCode);
+  }
+
+  auto hello(uint16_t protocol = wire::PROTOCOL_VERSION) {
+    auto request = helper.helloRequest();
+    request.setProtocol(protocol);
+    return request.send();
+  }
+  void greet() { loop.wait(hello()); }
+
+  auto observe(bool picture = false, size_t frameBytes = 16) {
+    auto request = helper.observeRequest();
+    request.initWindow().setWindow(5);
+    request.initFrame(static_cast<capnp::uint>(frameBytes))[0] = 9;
+    request.setEpoch(3);
+    request.setPicture(picture);
+    return request.send();
+  }
+
+  auto prepare(const Action& action, size_t nonceBytes = 32) {
+    auto request = helper.prepareRequest();
+    write(action, request.initAction());
+    request.initNonce(static_cast<capnp::uint>(nonceBytes))[0] = 1;
+    return request.send();
+  }
+
+  wire::Prepared::Client prepared();
+};
+
+Action mutation() {
+  Action action;
+  action.blind.fill(7);
+  action.timeoutMs = 1000;
+  action.window = {{12, 34}, 56};
+  action.element.window = action.window;
+  action.element.epoch = 1;
+  action.act = InvokeRequest{kj::str("click")};
+  return action;
+}
+
+wire::Prepared::Client Served::prepared() {
+  auto answer = loop.wait(prepare(mutation()));
+  EXPECT_TRUE(answer.getResult().isReady());
+  return answer.getPrepared();
+}
+
+// What an answer says: "ok" for its good member, else the refusal's name.
+template <typename Response>
+std::string said(const Response& response) {
+  EXPECT_EQ(outcome(checkStrict(response.getResult())), "ok");
+  if (!response.getResult().isRefusal()) return "ok";
+  EXPECT_GT(response.getResult().getRefusal().getDetail().size(), 0u);
+  return nameOf(response.getResult().getRefusal().getCode()).cStr();
+}
+
+// How a call that fails ends, or nothing when it does not fail.
+std::string complaint(Loop& loop, kj::Promise<void> call) {
+  std::string text;
+  loop.wait(call.catch_([&](kj::Exception&& why) { text = why.getDescription().cStr(); }));
+  return text;
+}
+
+TEST(HelperServer, helloStatesWhoTheHelperIsAndWhatWorks) {
+  Served on;
+  on.driver.offersOnlyReading = true;
+  auto answer = on.loop.wait(on.hello());
+  auto hello = answer.getHello();
+  EXPECT_EQ(outcome(checkStrict(hello)), "ok");
+  EXPECT_EQ(hello.getName(), "praefectus-helper"_kj);
+  EXPECT_EQ(hello.getRelease(), "1.2.3"_kj);
+  EXPECT_EQ(hello.getRole(), wire::Role::DESKTOP);
+  EXPECT_EQ(hello.getProtocol(), wire::PROTOCOL_VERSION);
+  EXPECT_EQ(hello.getPid(), static_cast<uint32_t>(getpid()));
+  EXPECT_EQ(hello.getGeneration(), 42u);
+  EXPECT_EQ(hello.getMaxElements(), bounds::ELEMENTS);
+  EXPECT_EQ(hello.getMaxDepth(), bounds::DEPTH);
+  EXPECT_EQ(hello.getMaxTextBytes(), bounds::TEXT_BYTES);
+  ASSERT_EQ(hello.getCapabilities().size(), 2u);
+  EXPECT_TRUE(hello.getCapabilities()[0].getAvailable());
+  EXPECT_FALSE(hello.getCapabilities()[1].getAvailable());
+  EXPECT_EQ(hello.getCapabilities()[1].getWhy(), RefusalCode::PERMISSION_MISSING);
+}
+
+TEST(HelperServer, anotherProtocolIsAnsweredTruthfullyAndEndsTheHelper) {
+  Served on;
+  auto answer = on.loop.wait(on.hello(wire::PROTOCOL_VERSION + 1));
+  EXPECT_EQ(answer.getHello().getProtocol(), wire::PROTOCOL_VERSION);
+  on.pass(bounds::CLOSE);
+  EXPECT_EQ(on.end(), 78);
+}
+
+TEST(HelperServer, anotherProtocolsPeerMayLeaveByItselfOrAskForNothingMore) {
+  {
+    Served on;
+    on.loop.wait(on.hello(0));
+    on.peerLeaves();
+    EXPECT_EQ(on.end(), 78);
+  }
+  Served on;
+  on.loop.wait(on.hello(0));
+  EXPECT_NE(complaint(on.loop, on.helper.listRequest().send().ignoreResult()), "");
+  EXPECT_EQ(on.end(), 78);
+}
+
+TEST(HelperServer, aPeerThatLeavesEndsTheHelperInPeace) {
+  Served on;
+  on.greet();
+  on.peerLeaves();
+  EXPECT_EQ(on.end(), 0);
+}
+
+TEST(HelperServer, nothingComesBeforeHello) {
+  auto broken = [](auto call) {
+    Served on;
+    auto text = complaint(on.loop, call(on));
+    EXPECT_NE(text, "");
+    EXPECT_EQ(on.driver.lines.size(), 0u);
+    return on.end();
+  };
+  EXPECT_EQ(broken([](Served& on) { return on.helper.listRequest().send().ignoreResult(); }), 1);
+  EXPECT_EQ(broken([](Served& on) { return on.observe().ignoreResult(); }), 1);
+  EXPECT_EQ(broken([](Served& on) { return on.prepare(mutation()).ignoreResult(); }), 1);
+  EXPECT_EQ(
+      broken([](Served& on) { return on.helper.capabilitiesRequest().send().ignoreResult(); }), 1);
+}
+
+TEST(HelperServer, helloComesOnce) {
+  Served on;
+  on.greet();
+  EXPECT_NE(complaint(on.loop, on.hello().ignoreResult()), "");
+  EXPECT_EQ(on.end(), 1);
+}
+
+TEST(HelperServer, aCallIsMadeOneAtATime) {
+  Served on;
+  on.greet();
+  on.driver.mood = FakeDriver::Mood::SILENT;
+  auto first = on.observe().ignoreResult().eagerlyEvaluate([](kj::Exception&&) {});
+  on.loop.settle();
+  EXPECT_NE(complaint(on.loop, on.observe().ignoreResult()), "");
+  EXPECT_EQ(on.end(), 1);
+}
+
+TEST(HelperServer, aReadThatItsCallerWithdrewMakesRoomForTheNext) {
+  Served on;
+  on.greet();
+  on.driver.mood = FakeDriver::Mood::SILENT;
+  auto first = on.observe().ignoreResult().eagerlyEvaluate(nullptr);
+  on.loop.settle();
+  on.driver.mood = FakeDriver::Mood::WORKS;
+  { auto dropped = kj::mv(first); }
+  EXPECT_EQ(said(on.loop.wait(on.observe())), "ok");
+  EXPECT_EQ(on.driver.withdrawn, 1u);
+  EXPECT_TRUE(on.exitCode == nullptr);
+}
+
+TEST(HelperServer, anUnknownFieldOrMethodEndsTheConnection) {
+  {
+    Served on;
+    on.greet();
+    auto request = on.helper.typelessRequest(capnp::typeId<wire::Helper>(), 2, nullptr);
+    request.initAsAnyStruct(1, 0).getDataSection()[0] = 1;
+    auto text = complaint(on.loop, request.send().ignoreResult());
+    EXPECT_EQ(on.end(), 1) << text;
+  }
+  Served on;
+  on.greet();
+  auto request = on.helper.typelessRequest(capnp::typeId<wire::Helper>(), 5, nullptr);
+  request.initAsAnyStruct(0, 0);
+  complaint(on.loop, request.send().ignoreResult());
+  EXPECT_EQ(on.end(), 1);
+}
+
+TEST(HelperServer, bytesThatAreNoMessageEndTheHelper) {
+  Loop loop;
+  SocketPair sockets;
+  kj::TimerImpl timer(kj::origin<kj::TimePoint>());
+  FakeDriver driver;
+  auto serving = serveHelper(loop.low(), timer, kj::mv(sockets.one),
+                             {"n", "r", wire::Role::DESKTOP, 1}, driver, fakeHash);
+  RawPeer peer(kj::mv(sockets.other));
+  peer.send({~0u, ~0u});
+  EXPECT_EQ(loop.wait(kj::mv(serving)), 1);
+}
+
+TEST(HelperServer, readingPassesTheDriversAnswerOn) {
+  Served on;
+  on.greet();
+  auto listed = on.loop.wait(on.helper.listRequest().send());
+  EXPECT_EQ(said(listed), "ok");
+  EXPECT_EQ(listed.getResult().getDesktop().getDisplay(), ":7"_kj);
+  auto seen = on.loop.wait(on.observe());
+  EXPECT_EQ(said(seen), "ok");
+  EXPECT_EQ(seen.getResult().getObservation().getFrame().getEpoch(), 3u);
+  EXPECT_EQ(on.driver.lines[0], "observe 5 9 3 false"_kj);
+  EXPECT_FALSE(seen.hasPicture());
+
+  on.driver.mood = FakeDriver::Mood::REFUSES;
+  EXPECT_EQ(said(on.loop.wait(on.helper.listRequest().send())), "no_display");
+  EXPECT_EQ(said(on.loop.wait(on.observe())), "target_missing");
+  EXPECT_EQ(said(on.loop.wait(on.prepare(mutation()))), "target_disabled");
+}
+
+TEST(HelperServer, healthFollowsFromWhatWorksNow) {
+  Served on;
+  on.greet();
+  auto health = [&]() { return on.loop.wait(on.helper.capabilitiesRequest().send()).getHealth(); };
+  EXPECT_EQ(health(), Health::HEALTHY);
+  on.driver.offersOnlyReading = true;
+  EXPECT_EQ(health(), Health::DEGRADED);
+  on.driver.mood = FakeDriver::Mood::THROWS;
+  EXPECT_EQ(health(), Health::UNAVAILABLE);
+  on.driver.mood = FakeDriver::Mood::SILENT;
+  auto asked = on.helper.capabilitiesRequest().send();
+  on.pass(bounds::CONNECT);
+  EXPECT_EQ(on.loop.wait(kj::mv(asked)).getHealth(), Health::UNAVAILABLE);
+}
+
+TEST(HelperServer, aDriverThatNeverAnswersIsRefusedAtTheDeadline) {
+  Served on;
+  on.greet();
+  on.driver.mood = FakeDriver::Mood::SILENT;
+  auto listed = on.helper.listRequest().send();
+  auto seen = on.observe();
+  auto prepared = on.prepare(mutation());
+  // A driver may use all of its own time.
+  on.pass(bounds::WALK);
+  EXPECT_EQ(on.driver.withdrawn, 0u);
+  on.pass(bounds::READ - bounds::WALK - kj::MILLISECONDS);
+  EXPECT_EQ(on.driver.withdrawn, 3u);
+  EXPECT_EQ(said(on.loop.wait(kj::mv(listed))), "not_answering");
+  EXPECT_EQ(said(on.loop.wait(kj::mv(seen))), "not_answering");
+  EXPECT_EQ(said(on.loop.wait(kj::mv(prepared))), "not_answering");
+  on.driver.mood = FakeDriver::Mood::WORKS;
+  EXPECT_EQ(said(on.loop.wait(on.observe())), "ok");
+}
+
+TEST(HelperServer, aDriverThatThrowsWhileReadingIsRefusedWithoutItsText) {
+  for (auto mood : {FakeDriver::Mood::THROWS, FakeDriver::Mood::FAILS}) {
+    Served on;
+    on.greet();
+    on.driver.mood = mood;
+    auto listed = on.loop.wait(on.helper.listRequest().send());
+    EXPECT_EQ(said(listed), "capture_failed");
+    EXPECT_EQ(std::string(listed.getResult().getRefusal().getDetail().cStr()).find(PRIVATE.cStr()),
+              std::string::npos);
+    EXPECT_EQ(said(on.loop.wait(on.observe())), "capture_failed");
+    EXPECT_EQ(said(on.loop.wait(on.prepare(mutation()))), "not_answering");
+  }
+}
+
+TEST(HelperServer, aFrameIs16BytesAndANonce32) {
+  Served on;
+  on.greet();
+  EXPECT_EQ(said(on.loop.wait(on.observe(false, 15))), "malformed");
+  EXPECT_EQ(said(on.loop.wait(on.observe(false, 17))), "malformed");
+  EXPECT_EQ(said(on.loop.wait(on.prepare(mutation(), 31))), "malformed");
+  EXPECT_EQ(said(on.loop.wait(on.prepare(mutation(), 33))), "malformed");
+  EXPECT_EQ(on.driver.lines.size(), 0u);
+}
+
+TEST(HelperServer, onlyAValidMutationIsPrepared) {
+  Served on;
+  on.greet();
+  Action action = mutation();
+  action.timeoutMs = 0;
+  EXPECT_EQ(said(on.loop.wait(on.prepare(action))), "malformed");
+  action = mutation();
+  action.act = ObserveAct{};
+  EXPECT_EQ(said(on.loop.wait(on.prepare(action))), "malformed");
+  action.act = SetValueRequest{kj::str("<text:18>")};
+  EXPECT_EQ(said(on.loop.wait(on.prepare(action))), "withheld_value_replayed");
+  EXPECT_EQ(on.driver.lines.size(), 0u);
+  action.act = SetValueRequest{kj::str("text")};
+  EXPECT_EQ(said(on.loop.wait(on.prepare(action))), "ok");
+  EXPECT_EQ(on.driver.lines[0], "prepare text"_kj);
+}
+
+TEST(HelperServer, aPreparedActionPerformsOnce) {
+  Served on;
+  on.greet();
+  auto prepared = on.prepared();
+  auto first = on.loop.wait(prepared.performRequest().send());
+  EXPECT_EQ(said(first), "ok");
+  auto facts = first.getResult().getFacts();
+  EXPECT_EQ(facts.getAnswer(), wire::Answer::ACCEPTED);
+  Hash nonce{};
+  nonce[0] = 1;
+  EXPECT_EQ(facts.getAfter().getValue().getText(),
+            bytesOf(fakeHash(bytesOf(nonce), PRIVATE.asBytes())));
+  EXPECT_EQ(said(on.loop.wait(prepared.performRequest().send())), "duplicate_action");
+  EXPECT_EQ(on.driver.lines.size(), 2u);
+}
+
+TEST(HelperServer, aPreparedActionPerformsOnceEvenWhileItIsAtIt) {
+  Served on;
+  on.greet();
+  auto prepared = on.prepared();
+  on.driver.performMood = FakeDriver::Mood::SILENT;
+  auto first = prepared.performRequest().send();
+  on.loop.settle();
+  EXPECT_EQ(said(on.loop.wait(prepared.performRequest().send())), "duplicate_action");
+  EXPECT_TRUE(on.exitCode == nullptr);
+}
+
+TEST(HelperServer, twoActionsAreNotPerformedAtOnce) {
+  Served on;
+  on.greet();
+  auto one = on.prepared();
+  auto other = on.prepared();
+  on.driver.performMood = FakeDriver::Mood::SILENT;
+  auto first = one.performRequest().send().ignoreResult().eagerlyEvaluate([](kj::Exception&&) {});
+  on.loop.settle();
+  EXPECT_NE(complaint(on.loop, other.performRequest().send().ignoreResult()), "");
+  EXPECT_EQ(on.end(), 1);
+}
+
+TEST(HelperServer, aNewObservationVoidsWhatWasPrepared) {
+  Served on;
+  on.greet();
+  auto prepared = on.prepared();
+  EXPECT_EQ(said(on.loop.wait(on.observe())), "ok");
+  EXPECT_EQ(said(on.loop.wait(prepared.performRequest().send())), "stale_frame");
+  // One that fails, too: what the driver still knows is not certain then.
+  prepared = on.prepared();
+  on.driver.mood = FakeDriver::Mood::REFUSES;
+  EXPECT_EQ(said(on.loop.wait(on.observe())), "target_missing");
+  EXPECT_EQ(said(on.loop.wait(prepared.performRequest().send())), "stale_frame");
+  for (auto& line : on.driver.lines) EXPECT_NE(line, "perform"_kj);
+}
+
+TEST(HelperServer, aRefusalOfPerformIsPassedOn) {
+  Served on;
+  on.greet();
+  auto prepared = on.prepared();
+  on.driver.performMood = FakeDriver::Mood::REFUSES;
+  EXPECT_EQ(said(on.loop.wait(prepared.performRequest().send())), "target_changed");
+}
+
+TEST(HelperServer, anExceptionOfPerformIsNeverARefusalAndKeepsItsText) {
+  for (auto mood : {FakeDriver::Mood::THROWS, FakeDriver::Mood::FAILS}) {
+    Served on;
+    on.greet();
+    auto prepared = on.prepared();
+    on.driver.performMood = mood;
+    auto text = complaint(on.loop, prepared.performRequest().send().ignoreResult());
+    EXPECT_NE(text, "");
+    EXPECT_EQ(text.find(PRIVATE.cStr()), std::string::npos) << text;
+    EXPECT_TRUE(on.exitCode == nullptr);
+  }
+}
+
+TEST(HelperServer, aPerformThatNeverEndsFailsAtTheActionsTimeout) {
+  Served on;
+  on.greet();
+  auto prepared = on.prepared();
+  on.driver.performMood = FakeDriver::Mood::SILENT;
+  auto call = prepared.performRequest().send().ignoreResult().eagerlyEvaluate(nullptr);
+  on.pass(999 * kj::MILLISECONDS);
+  EXPECT_EQ(on.driver.withdrawn, 0u);
+  on.pass(1 * kj::MILLISECONDS);
+  EXPECT_EQ(on.driver.withdrawn, 1u);
+  EXPECT_NE(complaint(on.loop, kj::mv(call)), "");
+}
+
+TEST(HelperServer, aPerformGoesOnWhenNobodyWaitsForIt) {
+  Served on;
+  on.greet();
+  auto prepared = on.prepared();
+  on.driver.performMood = FakeDriver::Mood::SILENT;
+  {
+    auto call = prepared.performRequest().send().ignoreResult().eagerlyEvaluate(nullptr);
+    on.loop.settle();
+  }
+  on.loop.settle();
+  EXPECT_EQ(on.driver.lines.back(), "perform"_kj);
+  EXPECT_EQ(on.driver.withdrawn, 0u);
+}
+
+TEST(HelperServer, nothingOutlivesTheConnection) {
+  Served on;
+  on.greet();
+  auto prepared = on.prepared();
+  on.driver.performMood = FakeDriver::Mood::SILENT;
+  auto call =
+      prepared.performRequest().send().ignoreResult().eagerlyEvaluate([](kj::Exception&&) {});
+  on.loop.settle();
+  EXPECT_EQ(on.driver.alive, 1u);
+  on.peerLeaves();
+  EXPECT_EQ(on.end(), 0);
+  EXPECT_EQ(on.driver.withdrawn, 1u);
+  EXPECT_EQ(on.driver.alive, 0u);
+}
+
+TEST(HelperServer, aPictureIsReadInPieces) {
+  Served on;
+  on.greet();
+  auto png = kj::heapArray<kj::byte>(bounds::PICTURE_CHUNK + 10);
+  for (auto i : kj::indices(png)) png[i] = static_cast<kj::byte>(i * 7);
+  on.driver.picture = kj::heapArray(png.asPtr());
+  auto seen = on.loop.wait(on.observe(true));
+  EXPECT_TRUE(seen.getResult().getObservation().getHasPicture());
+  auto picture = seen.getPicture();
+  auto info = on.loop.wait(picture.infoRequest().send());
+  EXPECT_EQ(info.getInfo().getWidth(), 3u);
+  EXPECT_EQ(info.getInfo().getHeight(), 4u);
+  EXPECT_EQ(info.getInfo().getSize(), png.size());
+  EXPECT_EQ(info.getInfo().getDigest(), bytesOf(fakeHash(nullptr, png)));
+
+  auto read = [&](uint64_t offset) {
+    auto request = picture.readRequest();
+    request.setOffset(offset);
+    return kj::heapArray(on.loop.wait(request.send()).getBytes());
+  };
+  EXPECT_EQ(read(0), png.slice(0, bounds::PICTURE_CHUNK));
+  EXPECT_EQ(read(bounds::PICTURE_CHUNK), png.slice(bounds::PICTURE_CHUNK, png.size()));
+  EXPECT_EQ(read(png.size()).size(), 0u);
+  EXPECT_EQ(read(~uint64_t{0}).size(), 0u);
+}
+
+TEST(HelperServer, aPictureThatWasNotAskedForIsNotGiven) {
+  Served on;
+  on.greet();
+  on.driver.picture = kj::heapArray<kj::byte>(3);
+  auto seen = on.loop.wait(on.observe(false));
+  EXPECT_FALSE(seen.hasPicture());
+  EXPECT_FALSE(seen.getResult().getObservation().getHasPicture());
+}
+
+}  // namespace
+}  // namespace praefectus
