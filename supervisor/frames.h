@@ -1,0 +1,52 @@
+// The frames of one session: which moment of which window its actions may still refer to.
+//
+// One frame is current. A newer observation supersedes it, a mutation spends it, time expires it,
+// and the end of the helper that took it voids it. The last few are remembered, so that a refusal
+// can say which of these happened; an id that was never drawn here is told apart from all of them.
+#pragma once
+
+#include "ipc/driver.h"
+#include "supervisor/clock.h"
+
+#include <deque>
+
+namespace praefectus {
+
+class Frames {
+ public:
+  explicit Frames(const Clock& clock) : clock(clock) {}
+
+  // The next frame's id and epoch. It becomes current when `taken` is called, not before: an
+  // observation that fails leaves the current frame as it was.
+  struct Drawn {
+    FrameId id;
+    uint64_t epoch;
+  };
+  Drawn draw();
+  void taken(const Drawn& drawn, const WindowRef& window, uint64_t helperGeneration);
+
+  // A mutation was dispatched, or may have been: what was seen is no longer what is there.
+  void spend();
+  // The helper that holds the live objects of our frames is gone.
+  void voidAll();
+
+  // Refuses NO_ACTIVE_FRAME, STALE_EPOCH, STALE_FRAME or TARGET_MISMATCH.
+  Result<Done> check(const ElementTarget& target, uint64_t helperGeneration) const;
+
+ private:
+  enum class Fate : uint8_t { CURRENT, SUPERSEDED, SPENT, VOID };
+  struct Entry {
+    Drawn drawn;
+    WindowRef window;
+    uint64_t helperGeneration;
+    uint64_t takenAt;
+    Fate fate;
+  };
+  void retire(Fate fate);
+
+  const Clock& clock;
+  uint64_t lastEpoch = 0;
+  std::deque<Entry> entries;  // Newest last; only the newest can be current.
+};
+
+}  // namespace praefectus

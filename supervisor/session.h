@@ -1,0 +1,48 @@
+// One host session: its turn, its frames, its helper, and whether it must observe before it acts.
+#pragma once
+
+#include "supervisor/dispatch.h"
+#include "supervisor/frames.h"
+
+#include <kj/refcount.h>
+
+namespace praefectus {
+
+// Starts helpers for sessions; the only thing a session needs to know of launching.
+class HelperSource {
+ public:
+  virtual ~HelperSource() noexcept(false) = default;
+  virtual kj::Promise<Result<kj::Own<HelperLink>>> startDesktopHelper() = 0;
+};
+
+// Shared by the host's capability and the operations in flight; outlives both.
+class Session : public kj::Refcounted {
+ public:
+  Session(uint64_t serial, kj::String id, kj::String turn, const Clock& clock, HelperSource& source)
+      : serial(serial), id(kj::mv(id)), turn(kj::mv(turn)), frames(clock), source(source) {}
+
+  const uint64_t serial;  // Key of this session's place in the queue.
+  const kj::String id;
+  const kj::String turn;
+  Frames frames;
+  bool mustObserve = false;  // The last mutation ended as outcomeUnknown.
+  bool closed = false;
+
+  // The session's helper, started when there is none alive. After bounds::STARTS starts failed in a
+  // row the first cause is repeated and nothing is started any more.
+  // Only for whoever holds this session's turn: the pointer is good until the turn is given back.
+  Result<HelperLink*> helper(kj::WaitScope& wait);
+  // The helper that is alive now, without starting one.
+  kj::Maybe<HelperLink&> liveHelper() const;
+  // Generation of the helper that is alive now; 0 when none is.
+  uint64_t generation() const;
+  void endHelper();
+
+ private:
+  HelperSource& source;
+  mutable kj::Maybe<kj::Own<HelperLink>> link;
+  unsigned failures = 0;
+  kj::Maybe<Refusal> firstCause;
+};
+
+}  // namespace praefectus

@@ -1,0 +1,123 @@
+// The supervisor: what is decided. See supervisor.cc, which is the page to read.
+#pragma once
+
+#include "supervisor/admission.h"
+#include "supervisor/judge.h"
+#include "supervisor/ledger/ledger.h"
+#include "supervisor/session.h"
+#include "supervisor/turnstile.h"
+
+#include <kj/map.h>
+#include <kj/refcount.h>
+
+namespace praefectus {
+
+// One request as the host sent it: a signed grant, and the bytes of the action whose hash it names.
+struct Submission {
+  attest::Envelope grant;
+  kj::Array<kj::byte> action;
+};
+
+// Told as an operation goes on; never waited for.
+class Listener {
+ public:
+  virtual ~Listener() noexcept(false) = default;
+  virtual void reached(wire::Stage stage) = 0;
+};
+
+// The answer to a mutation. Shared by all who asked for the same operation.
+struct Answer : kj::Refcounted {
+  kj::Maybe<Refusal> refusal;  // Set: nothing was recorded, and there is no receipt.
+  attest::Envelope receipt;    // Else: how it ended.
+  bool replayed = false;
+  kj::OneOf<Done, ObservationHeld, Refusal> fresh = Done();  // Done: left to the host, on purpose.
+
+  kj::Own<Answer> addRef() { return kj::addRef(*this); }
+};
+
+struct Operation;
+
+// Why an operation that is under way may not go on.
+enum class Stop : uint8_t { CANCELLED, EXPIRED, HELPER_GONE };
+
+class Supervisor final : private kj::TaskSet::ErrorHandler {
+ public:
+  // `acting` says whether this supervisor holds the desktop; without it every mutation is
+  // desktopBusy.
+  Supervisor(ledger::Ledger& ledger, HelperSource& helpers, const Clock& clock, kj::String subject,
+             bool acting);
+  ~Supervisor() noexcept(false);
+
+  // Refuses BUSY, MALFORMED.
+  Result<kj::Own<Session>> open(kj::String session, kj::String turn);
+  // Nothing new starts in it; what is past admission goes on and is settled, then the helper ends.
+  // A read has nobody left to answer and is ended with the helper. This is also what the death of a
+  // host means. Once for every session that was opened.
+  void leave(Session& session);
+  // Leaves it, and withdraws what is in flight.
+  void close(Session& session);
+
+  // Reads. Refuse as grants, admission and the helper do.
+  kj::Promise<Result<DesktopHeld>> list(Session& session, Submission submission);
+  kj::Promise<Result<ObservationHeld>> observe(Session& session, Submission submission);
+  kj::Promise<Result<StatusHeld>> capabilities(Session& session);
+
+  // A mutation, at most once.
+  kj::Promise<kj::Own<Answer>> execute(Session& session, Submission submission,
+                                       kj::Own<Listener> listener);
+  // Withdraws an operation of this session that is in flight; says whether there was one.
+  bool cancel(Session& session, kj::StringPtr operation);
+
+  // Resolves when every session was left and nothing is in flight: what was dispatched has been
+  // settled, and nothing that is still to come refers to this supervisor. One call at a time.
+  kj::Promise<void> drained();
+
+  ledger::Ledger& book() { return ledger; }
+  kj::StringPtr subjectName() const { return subject; }
+  bool acts() const { return acting; }
+
+ private:
+  kj::Own<Answer> carryOut(Operation& operation, kj::WaitScope& wait);
+  kj::Own<Answer> settle(Operation& operation, ledger::Ending ending, kj::WaitScope& wait);
+  kj::Own<Answer> conclude(Operation& operation, ledger::Ending ending, kj::WaitScope& wait);
+  kj::Maybe<Stop> mustStop(const Operation& operation) const;
+  ledger::Ending endingOf(const Operation& operation, const Hash& nonce,
+                          const Performed& performed) const;
+  Result<Approved> approve(const Session& session, Submission& submission) const;
+  Result<Approved> approveRead(const Session& session, Submission& submission, kj::StringPtr kind);
+  Result<Done> countUse(const attest::Grant& grant);
+  Result<HelperLink*> helperFor(Session& session, uint64_t deadline, kj::WaitScope& wait);
+  Result<ObservationHeld> look(Session& session, const WindowRef& window, bool picture,
+                               uint64_t deadline, kj::WaitScope& wait);
+  template <typename Work>
+  kj::PromiseForResult<Work, kj::WaitScope&> inFiber(Work work);
+  template <typename T, typename Work>
+  kj::Promise<Result<T>> inTurn(Session& session, Work work);
+  bool isActing(const Session& session) const;
+  void forgetExpiredReads();
+  kj::Duration remaining(uint64_t deadline) const;
+  void taskFailed(kj::Exception&& exception) override;
+
+  ledger::Ledger& ledger;
+  HelperSource& helpers;
+  const Clock& clock;
+  const kj::String subject;
+  const bool acting;
+
+  bool ending = false;
+  uint64_t lastSession = 0;
+  unsigned liveSessions = 0;
+  kj::Maybe<kj::Own<kj::PromiseFulfiller<void>>> lastLeft;
+  kj::HashMap<kj::String, Operation*> inFlight;  // By operation id.
+  struct ReadUse {
+    Hash grant;
+    int64_t expires;
+    uint32_t count;
+  };
+  kj::HashMap<kj::String, ReadUse> readUses;  // By operation id of the read grant.
+  Turnstile sessions, windows;
+  kj::FiberPool fibers;
+  kj::TaskSet operations;  // Owns every operation and every read until it has ended.
+};
+
+}  // namespace praefectus
