@@ -1,0 +1,546 @@
+// The demo: the whole of Praefectus on a real editor, then the attacks and the crashes.
+//
+// What each step claims is checked against the application's own record (the file it saves) or
+// against the kernel, never against our own report alone.
+#include "supervisor/cli/bus-witness.h"
+#include "supervisor/cli/commands.h"
+#include "supervisor/cli/own-host.h"
+#include "supervisor/cli/private-desktop.h"
+#include "supervisor/cli/receipt-text.h"
+#include "supervisor/ledger/reader.h"
+
+#include <kj/debug.h>
+#include <kj/filesystem.h>
+
+#include <csignal>
+#include <cstdlib>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace praefectus::cli {
+namespace {
+
+using client::Outcome;
+using client::Request;
+
+// Prints as it goes: a person watches this. To standard error when standard output is for JSON.
+class Stage {
+ public:
+  explicit Stage(bool json) : fd(json ? STDERR_FILENO : STDOUT_FILENO) {}
+
+  void say(kj::StringPtr text) const {
+    auto line = kj::str(text, "\n");
+    kj::FdOutputStream(fd).write(line.begin(), line.size());
+  }
+
+ private:
+  int fd;
+};
+
+struct StepFailed {
+  kj::String why;
+};
+
+void expect(bool holds, kj::StringPtr why) {
+  if (!holds) throw StepFailed{kj::str(why)};
+}
+
+constexpr uint64_t WAIT_MS = 20'000;
+constexpr int ATTEMPTS = 5;
+
+uint64_t nowMs() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000 + static_cast<uint64_t>(now.tv_nsec) / 1'000'000;
+}
+
+constexpr kj::StringPtr FIRST_TEXT = "Dear reader,\nthis was written by an agent, once.\n"_kj;
+
+class Demo {
+ public:
+  Demo(bool json, kj::String folder)
+      : stage(json),
+        folder(kj::mv(folder)),
+        ledgerFolder(kj::str(this->folder, "/ledger")),
+        note(kj::str(this->folder, "/note.txt")),
+        io(kj::setupAsyncIo()),
+        authority("demo-host", attest::SigningKey::generate()) {}
+
+  Report run() {
+    stage.say("Praefectus demo: one real editor on a private desktop. Yours is not touched.\n");
+    bool ok = step("prepare", [this] { return setUp(); }) &&
+              step("observe", [this] { return observe(); }) &&
+              step("set a text", [this] { return setText(); }) &&
+              step("press a button", [this] { return pressSave(); }) &&
+              step("ask again", [this] { return replay(); }) &&
+              step("same id, other act", [this] { return conflict(); }) &&
+              step("tampered grant", [this] { return tampered(); }) &&
+              step("stale element", [this] { return stale(); }) &&
+              step("helper killed", [this] { return killHelper(); }) &&
+              step("must look first", [this] { return mustObserve(); }) &&
+              step("supervisor killed", [this] { return killSupervisor(); }) &&
+              step("ledger verified", [this] { return verifyLedger(); });
+    session = nullptr;
+    host = nullptr;
+    return finish(ok);
+  }
+
+ private:
+  template <typename Body>
+  bool step(kj::StringPtr name, Body body) {
+    kj::String said;
+    bool ok = true;
+    try {
+      said = body();
+    } catch (const StepFailed& failed) {
+      ok = false;
+      said = kj::str(failed.why);
+    } catch (const Failure& failed) {
+      ok = false;
+      said = kj::str(failed.message, " (", failed.code, ")");
+    } catch (const kj::Exception& broken) {
+      ok = false;
+      said = kj::str(broken.getDescription());
+    }
+    auto title = kj::str(name);
+    while (title.size() < 20) title = kj::str(title, " ");
+    bool first = true;
+    for (auto& line : lines(said)) {
+      stage.say(first ? kj::str(ok ? "  ok    " : "  FAILED ", title, line)
+                      : kj::str("        ", "                    ", line));
+      first = false;
+    }
+    steps.push_back({{"name", name.cStr()}, {"ok", ok}, {"said", json(said)}});
+    return ok;
+  }
+
+  static kj::Vector<kj::String> lines(kj::StringPtr text) {
+    kj::Vector<kj::String> out;
+    while (true) {
+      KJ_IF_MAYBE (end, text.findFirst('\n')) {
+        out.add(kj::heapString(text.slice(0, *end)));
+        text = text.slice(*end + 1);
+      } else {
+        out.add(kj::str(text));
+        return out;
+      }
+    }
+  }
+
+  Report finish(bool ok) {
+    Report report;
+    report.ok = ok;
+    report.beside = {{"steps", steps}};
+    report.data = {{"pictures", {json(picture("before")), json(picture("after"))}},
+                   {"ledger", json(ledgerFolder)}};
+    if (ok) {
+      report.text = kj::str("\nEvery step held. Kept for you:\n  pictures  ", picture("before"),
+                            "\n            ", picture("after"), "\n  ledger    ", ledgerFolder,
+                            "\n            praefectus verify --ledger ", ledgerFolder, "\n");
+    } else {
+      report.code = kj::str("demo_failed");
+      report.message = kj::str("a step of the demo did not hold");
+      report.text = kj::str("\nA step did not hold; what was kept is in ", folder,
+                            ". `praefectus doctor` may say why.\n");
+    }
+    return report;
+  }
+
+  // ---- the steps -------------------------------------------------------------------------------
+
+  kj::String setUp() {
+    desktop = kj::heap<PrivateDesktop>();
+    writeFile(note, "");
+    showToolbar();
+    kj::StringPtr command[] = {"mousepad"_kj, "--disable-server"_kj, note};
+    app = ours().run(kj::arrayPtr(command, 3)).pid;
+
+    orFail(client::createLedger(options(), authority));
+    connect();
+    auto helper = wait(session->capabilities());
+    for (auto& capability : helper.capabilities) {
+      expect(capability.available,
+             kj::str(capability.name, " does not work: ", nameOf(capability.why)));
+    }
+    expect(helper.health == Health::HEALTHY, "the helper is not healthy on this desktop");
+    return kj::str(
+        "mousepad on ", ours().display(), "; a throw-away key signs for this host\nhelper ",
+        helper.identity.name, " ", helper.identity.release, ", attested as ",
+        hex(bytesOf(helper.identity.digest)).slice(0, 16), "…");
+  }
+
+  kj::String observe() {
+    window = waitForWindow();
+    waitUntilSettled();
+    look(true);
+    savePicture("before");
+    return kj::str(seen.elements.size(), " elements in ", seen.elapsedMs, " ms, as frame ",
+                   seen.frame.epoch, ", which is good for 30 s or one action");
+  }
+
+  kj::String setText() {
+    first = session->setValue(seen, editor(), FIRST_TEXT).clone();
+    firstSeen = kj::mv(seen);
+    auto outcome = carryOut(first);
+    expectVerified(outcome);
+    expect(editor().value != nullptr && KJ_ASSERT_NONNULL(editor().value) == FIRST_TEXT,
+           "a fresh observation does not show the text");
+    return kj::str(receiptSentence(outcome.receipt),
+                   "\npointer, focus and window order: ", nameOf(outcome.receipt.context),
+                   "; receipt ", outcome.receipt.sequence, " signed and chained");
+  }
+
+  kj::String pressSave() {
+    save = session->invoke(seen, saveButton(), saveButton().actions[0]).clone();
+    auto outcome = carryOut(save);
+    expectVerified(outcome);
+    expect(waitForFile(FIRST_TEXT), "the editor did not write the text into its file");
+    auto sentence = receiptSentence(outcome.receipt);
+    look(true);
+    savePicture("after");
+    return kj::str(sentence, "\nthe editor's own file now holds the text");
+  }
+
+  kj::String replay() {
+    KJ_SYSCALL(unlink(note.cStr()));
+    auto outcome = orFail(session->execute(save).wait(io.waitScope));
+    expect(outcome.replayed, "the second answer does not say that it is the recorded one");
+    expect(outcome.receipt.terminal == Terminal::SUCCEEDED, "the recorded ending has changed");
+    look(false);  // The editor has answered since, so a second save would be on disk by now.
+    expect(access(note.cStr(), F_OK) != 0, "the editor saved a second time");
+    return kj::str("the recorded receipt, and nothing sent: the file we took away stayed away");
+  }
+
+  kj::String conflict() {
+    client::How how;
+    how.operation = save.operation;
+    auto other = session->setValue(seen, editor(), "something else", how);
+    return kj::str("refused: ", expectRefused(other, RefusalCode::OPERATION_CONFLICT));
+  }
+
+  kj::String tampered() {
+    auto request = session->setValue(seen, editor(), "never");
+    request.grant.body[request.grant.body.size() / 2] ^= 1;
+    auto flipped = expectRefused(request, RefusalCode::POLICY_DENIED);
+
+    auto swapped = session->setValue(seen, editor(), "never");
+    auto other = session->setValue(seen, editor(), "never either");
+    swapped.action = kj::mv(other.action);
+    expectRefused(swapped, RefusalCode::POLICY_DENIED);
+    return kj::str("refused: ", flipped, "\nso is an action other than the signed one");
+  }
+
+  kj::String stale() {
+    auto old = session->setValue(firstSeen, firstSeen.elements[editorIndex(firstSeen)], "stale");
+    return kj::str("refused: ", expectRefused(old, RefusalCode::STALE_FRAME));
+  }
+
+  // The write is on its way when the editor is stopped, so the helper waits for its answer. Killed
+  // there, nobody can know; when the editor goes on, its own record shows what became of it.
+  kj::String killHelper() {
+    for (int attempt = 0; attempt < ATTEMPTS; ++attempt) {
+      look(false);
+      lastText = kj::str("written while the helper fell, ", attempt, "\n", padding());
+      auto request = session->setValue(seen, editor(), lastText);
+      auto helper = wait(session->capabilities()).pid;
+      BusWitness witness(ours().environment(), "SetTextContents");
+      auto answer = claimed(request);
+      expect(witness.waitForCall(10 * kj::SECONDS), "the write never reached the bus");
+      KJ_SYSCALL(kill(app, SIGSTOP));
+      KJ_DEFER(kill(app, SIGCONT));
+      KJ_SYSCALL(kill(static_cast<pid_t>(helper), SIGKILL));
+      auto outcome = orFail(answer.wait(io.waitScope));
+      // The machine may have been so busy that the action was over before the editor was stopped.
+      if (outcome.receipt.terminal == Terminal::SUCCEEDED) continue;
+      expectUnknown(outcome.receipt);
+      auto again = orFail(session->execute(request).wait(io.waitScope));
+      expect(again.replayed && again.receipt.terminal == Terminal::OUTCOME_UNKNOWN,
+             "asking again did not return the recorded ending");
+      return kj::str(receiptSentence(outcome.receipt),
+                     ", not to be repeated; asking again sends nothing");
+    }
+    throw StepFailed{kj::str("the editor was never stopped in time; is the machine very busy?")};
+  }
+
+  kj::String mustObserve() {
+    auto blind = session->setValue(seen, editor(), "blind");
+    auto sentence = expectRefused(blind, RefusalCode::REOBSERVE_REQUIRED);
+    look(false);
+    bool landed = KJ_ASSERT_NONNULL(editor().value).startsWith(firstLine(lastText));
+    saveNow();
+    expect(waitForFile(landed ? lastText : FIRST_TEXT),
+           "the editor's file and its window disagree");
+    return kj::str("refused: ", sentence,
+                   "\nafter looking, the editor's own file shows that the write ",
+                   landed ? "did land" : "did not land", ":\nonly \"unknown\" was true");
+  }
+
+  // This time the editor is stopped before the write can reach it.
+  kj::String killSupervisor() {
+    for (int attempt = 0; attempt < ATTEMPTS; ++attempt) {
+      auto text = kj::str("written while the supervisor fell, ", attempt, "\n", padding());
+      auto request = session->setValue(seen, editor(), text);
+      auto answer = claimed(request);
+      KJ_SYSCALL(kill(app, SIGSTOP));
+      KJ_SYSCALL(kill(host->supervisorPid(), SIGKILL));
+      auto nothing = answer.wait(io.waitScope);
+      session = nullptr;
+      host = nullptr;
+      KJ_SYSCALL(kill(app, SIGCONT));
+      connect();
+      auto status = wait(host->status(request.operation));
+      look(false);
+      expect(status.is<attest::Receipt>(), "the ledger does not know the operation");
+      auto& receipt = status.get<attest::Receipt>();
+      if (receipt.terminal == Terminal::SUCCEEDED) continue;  // Over before the editor was stopped.
+
+      expect(!nothing.ok() && nothing.refusal().code == RefusalCode::OUTCOME_UNKNOWN,
+             "the host library claims to know how it ended");
+      expect(host->info().recovered == 1, "the new supervisor did not find one open operation");
+      expectUnknown(receipt);
+      auto again = orFail(session->execute(request).wait(io.waitScope));
+      expect(again.replayed, "the new supervisor sent it again");
+      bool landed = KJ_ASSERT_NONNULL(editor().value).startsWith(firstLine(text));
+      return kj::str("restarted; the ledger says ", receiptSentence(receipt),
+                     " and will not send it again\nthe editor shows that this write ",
+                     landed ? "had landed" : "had not landed");
+    }
+    throw StepFailed{kj::str("the editor was never stopped in time; is the machine very busy?")};
+  }
+
+  kj::String verifyLedger() {
+    auto trusted = host->info().receiptKey;
+    session = nullptr;
+    host = nullptr;
+    auto reader = orFail(ledger::LedgerReader::open(ledgerFolder));
+    auto report = orFail(reader->verify(trusted));
+    expect(report.findings.size() == 0, "the ledger does not verify");
+    expect(report.summary.open == 0, "the ledger has an open operation");
+    return kj::str(report.receipts, " receipts, ", report.summary.sequence,
+                   " links, checked off line with the public key alone");
+  }
+
+  // ---- what the steps use ----------------------------------------------------------------------
+
+  PrivateDesktop& ours() { return *KJ_ASSERT_NONNULL(desktop); }
+
+  client::Options options() {
+    client::Options out;
+    out.ledger = ledgerFolder;
+    out.environment = ours().environment();
+    return out;
+  }
+
+  void connect() {
+    host = orFail(client::Host::start(io, options(), authority).wait(io.waitScope));
+    session = orFail(host->open("demo", "turn-1").wait(io.waitScope));
+  }
+
+  template <typename T>
+  T wait(kj::Promise<Result<T>> promise) {
+    return orFail(promise.wait(io.waitScope));
+  }
+
+  WindowRef waitForWindow() {
+    uint64_t end = nowMs() + WAIT_MS;
+    do {
+      auto list = wait(session->list());
+      for (auto& candidate : list.windows) {
+        if (candidate.ref.process.pid == static_cast<uint32_t>(app) && candidate.accessible) {
+          return candidate.ref;
+        }
+      }
+    } while (nowMs() < end);
+    throw StepFailed{kj::str("the editor's window did not appear in 20 s")};
+  }
+
+  // An application that has just opened its window is still arranging it, and an element that changes
+  // after it was observed is refused. Two looks that show the same are enough.
+  void waitUntilSettled() {
+    uint64_t end = nowMs() + WAIT_MS;
+    kj::String before;
+    do {
+      auto now = session->observe(window).wait(io.waitScope);
+      if (!now.ok()) continue;  // Listed, and not yet readable.
+      auto elements = KJ_MAP(element, now->elements) {
+        return kj::str(element.role, element.name, element.states.bits, element.position);
+      };
+      auto after = kj::strArray(elements, "\n");
+      if (after == before) return;
+      before = kj::mv(after);
+    } while (nowMs() < end);
+    throw StepFailed{kj::str("the editor's window did not come to rest in 20 s")};
+  }
+
+  void look(bool withPicture) { seen = wait(session->observe(window, withPicture)); }
+
+  static size_t editorIndex(const Observation& in) {
+    for (size_t i = 0; i < in.elements.size(); ++i) {
+      auto& element = in.elements[i];
+      if (element.settable && element.states.has(State::MULTI_LINE) &&
+          element.states.has(State::SHOWING)) {
+        return i;
+      }
+    }
+    throw StepFailed{kj::str("the editor's text was not found in the window")};
+  }
+  const Element& editor() { return seen.elements[editorIndex(seen)]; }
+
+  const Element& saveButton() {
+    for (auto& element : seen.elements) {
+      if (element.role == "push button" && element.name == "Save" && element.actions.size() > 0 &&
+          element.states.has(State::SHOWING)) {
+        return element;
+      }
+    }
+    throw StepFailed{kj::str("the Save button was not found in the window")};
+  }
+
+  Outcome carryOut(const Request& request) {
+    auto outcome = orFail(session->execute(request).wait(io.waitScope));
+    KJ_IF_MAYBE (fresh, outcome.fresh) seen = kj::mv(*fresh);
+    return outcome;
+  }
+
+  // Sends a request and returns when its claim is durable: the effect is then about to be sent.
+  kj::Promise<Result<Outcome>> claimed(const Request& request) {
+    auto paf = kj::newPromiseAndFulfiller<void>();
+    auto answer = session->execute(
+        request,
+        kj::Function<void(wire::Stage)>([told = kj::mv(paf.fulfiller)](wire::Stage stage) mutable {
+          if (stage == wire::Stage::CLAIMED) told->fulfill();
+        }));
+    auto late = io.provider->getTimer().afterDelay(15 * kj::SECONDS).then([]() {
+      KJ_FAIL_REQUIRE("the operation was never claimed");
+    });
+    paf.promise.exclusiveJoin(kj::mv(late)).wait(io.waitScope);
+    return answer;
+  }
+
+  // The editor's toolbar, which has the Save button, is off by default.
+  void showToolbar() {
+    constexpr kj::StringPtr HOME = "XDG_CONFIG_HOME="_kj;
+    for (auto& entry : ours().environment()) {
+      if (!entry.startsWith(HOME)) continue;
+      auto path = kj::str(entry.slice(HOME.size()), "/glib-2.0/settings/keyfile");
+      kj::newDiskFilesystem()
+          ->getRoot()
+          .openFile(kj::Path::parse(path.slice(1)),
+                    kj::WriteMode::CREATE | kj::WriteMode::MODIFY | kj::WriteMode::CREATE_PARENT)
+          ->writeAll("[org/xfce/mousepad/preferences/window]\ntoolbar-visible=true\n"_kj);
+    }
+  }
+
+  static kj::String firstLine(kj::StringPtr text) {
+    return kj::heapString(text.slice(0, KJ_ASSERT_NONNULL(text.findFirst('\n'))));
+  }
+
+  // Enough text that replacing it takes the editor a moment.
+  static kj::String padding() {
+    kj::Vector<kj::StringPtr> lines;
+    while (lines.size() < 300) lines.add("The quick brown fox jumps over the lazy dog."_kj);
+    return kj::strArray(lines, "\n");
+  }
+
+  void saveNow() {
+    expectVerified(carryOut(session->invoke(seen, saveButton(), saveButton().actions[0])));
+  }
+
+  static void expectVerified(const Outcome& outcome) {
+    if (outcome.receipt.terminal == Terminal::SUCCEEDED &&
+        outcome.receipt.effect == Effect::VERIFIED)
+      return;
+    throw StepFailed{kj::str(
+        "expected a verified success, and got: ", receiptSentence(outcome.receipt), "; evidence ",
+        nameOf(outcome.receipt.evidence.verdict), ", desktop ", nameOf(outcome.receipt.context))};
+  }
+
+  static void expectUnknown(const attest::Receipt& receipt) {
+    expect(receipt.terminal == Terminal::OUTCOME_UNKNOWN && !receipt.retrySafe,
+           kj::str("expected outcome_unknown, and got: ", receiptSentence(receipt)));
+  }
+
+  kj::String expectRefused(const Request& request, RefusalCode code) {
+    auto answer = session->execute(request).wait(io.waitScope);
+    if (answer.ok()) {
+      throw StepFailed{
+          kj::str("expected ", nameOf(code), ", and got: ", receiptSentence(answer->receipt))};
+    }
+    expect(answer.refusal().code == code,
+           kj::str("expected ", nameOf(code), ", and got: ", nameOf(answer.refusal().code)));
+    return kj::str(nameOf(code), ". ", answer.refusal().detail);
+  }
+
+  void writeFile(kj::StringPtr path, kj::StringPtr text) {
+    int fd;
+    KJ_SYSCALL(fd = open(path.cStr(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    kj::FdOutputStream(kj::AutoCloseFd(fd)).write(text.begin(), text.size());
+  }
+
+  kj::String fileText() {
+    int fd = open(note.cStr(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return kj::str();
+    return kj::FdInputStream(kj::AutoCloseFd(fd)).readAllText();
+  }
+
+  // The editor writes its file after it has answered the press; its content is what is waited for.
+  bool waitForFile(kj::StringPtr text) {
+    uint64_t end = nowMs() + WAIT_MS;
+    do {
+      // Editors end a file with a newline.
+      auto now = fileText();
+      if (now == text || now == kj::str(text, "\n")) return true;
+      io.provider->getTimer().afterDelay(10 * kj::MILLISECONDS).wait(io.waitScope);
+    } while (nowMs() < end);
+    return false;
+  }
+
+  void savePicture(kj::StringPtr name) {
+    auto& png = KJ_REQUIRE_NONNULL(seen.picture, "there is no picture");
+    int fd;
+    KJ_SYSCALL(fd = open(picture(name).cStr(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    kj::FdOutputStream(kj::AutoCloseFd(fd)).write(png.begin(), png.size());
+  }
+
+  kj::String picture(kj::StringPtr name) const { return kj::str(folder, "/", name, ".png"); }
+
+  Stage stage;
+  kj::String folder, ledgerFolder, note;
+  kj::AsyncIoContext io;
+  client::Authority authority;
+  kj::Maybe<kj::Own<PrivateDesktop>> desktop;
+  pid_t app = 0;
+  kj::Own<client::Host> host;
+  kj::Own<client::Session> session;
+  WindowRef window;
+  Observation seen, firstSeen;
+  Request first, save;
+  kj::String lastText;
+  Json steps = Json::array();
+};
+
+}  // namespace
+
+Report demo(Arguments arguments, bool json) {
+  constexpr Options::Spec SPECS[] = {{"--keep"_kj, true}};
+  Options options(arguments, kj::arrayPtr(SPECS, 1), 0);
+  kj::String folder;
+  KJ_IF_MAYBE (chosen, options.value("--keep")) {
+    if (mkdir(chosen->cStr(), 0700) != 0) {
+      throw usage(kj::str("the folder for --keep cannot be made, or is there already"));
+    }
+    char* whole = realpath(chosen->cStr(), nullptr);
+    KJ_DEFER(free(whole));
+    KJ_REQUIRE(whole != nullptr);
+    folder = kj::str(whole);
+  } else {
+    auto pattern = kj::str("/tmp/praefectus-demo-XXXXXX");
+    KJ_REQUIRE(mkdtemp(pattern.begin()) != nullptr, "no folder can be made in /tmp");
+    folder = kj::mv(pattern);
+  }
+  return Demo(json, kj::mv(folder)).run();
+}
+
+}  // namespace praefectus::cli

@@ -1,0 +1,85 @@
+#include "supervisor/cli/receipt-text.h"
+
+#include <ctime>
+
+namespace praefectus::cli {
+namespace {
+
+kj::String timeText(int64_t unixMs) {
+  time_t seconds = unixMs / 1000;
+  tm parts;
+  char text[32];
+  gmtime_r(&seconds, &parts);
+  strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &parts);
+  auto fraction = kj::str(1000 + unixMs % 1000);
+  return kj::str(kj::StringPtr(text), ".", fraction.slice(1), " UTC");
+}
+
+}  // namespace
+
+Json receiptJson(const attest::Receipt& receipt) {
+  Json warnings = Json::array();
+  for (auto warning : receipt.warnings) warnings.push_back(nameOf(warning).cStr());
+  Json out = {{"operation", json(receipt.operation)},
+              {"kind", json(receipt.kind)},
+              {"action_class", nameOf(receipt.actionClass).cStr()},
+              {"action_hash", hex(bytesOf(receipt.actionHash)).cStr()},
+              {"terminal", nameOf(receipt.terminal).cStr()},
+              {"effect", nameOf(receipt.effect).cStr()},
+              {"retry_safe", receipt.retrySafe},
+              {"evidence",
+               {{"verdict", nameOf(receipt.evidence.verdict).cStr()},
+                {"method", nameOf(receipt.evidence.method).cStr()},
+                {"source", nameOf(receipt.evidence.source).cStr()},
+                {"units_done", receipt.evidence.unitsDone},
+                {"units_asked", receipt.evidence.unitsAsked}}},
+              {"context", nameOf(receipt.context).cStr()},
+              {"route", nameOf(receipt.route).cStr()},
+              {"warnings", warnings},
+              {"issuer", json(receipt.grantIssuer)},
+              {"key_id", json(receipt.grantKeyId)},
+              {"grant_hash", hex(bytesOf(receipt.grantHash)).cStr()},
+              {"subject", json(receipt.subject)},
+              {"session", json(receipt.session)},
+              {"turn", json(receipt.turn)},
+              {"helper",
+               {{"name", json(receipt.helper.name)},
+                {"release", json(receipt.helper.release)},
+                {"digest", hex(bytesOf(receipt.helper.digest)).cStr()},
+                {"generation", receipt.helper.generation}}},
+              {"claimed_at_ms", receipt.claimedAt},
+              {"settled_at_ms", receipt.settledAt},
+              {"ledger", hex(bytesOf(receipt.ledger.key)).cStr()},
+              {"incarnation", receipt.ledger.incarnation},
+              {"sequence", receipt.sequence},
+              {"previous", hex(bytesOf(receipt.previous)).cStr()}};
+  KJ_IF_MAYBE (code, receipt.refusal) out["refusal"] = nameOf(*code).cStr();
+  return out;
+}
+
+kj::String receiptSentence(const attest::Receipt& receipt) {
+  auto how = receipt.effect == Effect::VERIFIED
+                 ? kj::str(", verified by ", nameOf(receipt.evidence.method))
+             : receipt.effect == Effect::EXECUTED_UNVERIFIED ? kj::str(", not verified")
+                                                             : kj::str();
+  KJ_IF_MAYBE (code, receipt.refusal) how = kj::str(" (", nameOf(*code), ")");
+  return kj::str(nameOf(receipt.terminal), how);
+}
+
+kj::String receiptText(const attest::Receipt& receipt) {
+  auto warnings = KJ_MAP(warning, receipt.warnings) { return nameOf(warning); };
+  return kj::str(
+      "operation  ", receipt.operation, "\n", "ended      ", receiptSentence(receipt), "\n",
+      "what       ", receipt.kind, " (", nameOf(receipt.actionClass), "), by ",
+      nameOf(receipt.route), "\n", "authority  ", receipt.grantIssuer, " key ", receipt.grantKeyId,
+      ", for ", receipt.subject, "\n", "session    ", receipt.session, ", turn ", receipt.turn,
+      "\n", "helper     ", receipt.helper.name, " ", receipt.helper.release, ", generation ",
+      receipt.helper.generation, "\n", "desktop    ", nameOf(receipt.context), "\n", "again      ",
+      receipt.retrySafe ? "safe to ask for again" : "must not be repeated blindly", "\n",
+      receipt.warnings.size() > 0 ? kj::str("warnings   ", kj::strArray(warnings, ", "), "\n")
+                                  : kj::str(),
+      receipt.claimedAt > 0 ? kj::str("claimed    ", timeText(receipt.claimedAt), "\n") : kj::str(),
+      "settled    ", timeText(receipt.settledAt), "\n", "chain      ", receipt.sequence, "\n");
+}
+
+}  // namespace praefectus::cli

@@ -1,0 +1,196 @@
+// Deaths at every place that matters, by SIGKILL, with the real application as witness. Whatever dies, an
+// effect happens at most once, and nobody says that it happened, or that it did not, without knowing.
+#include "supervisor/ledger/reader.h"
+#include "tests/scenario/rig.h"
+
+#include <csignal>
+
+namespace praefectus::tests {
+namespace {
+
+size_t effects(Rig& rig) { return rig.recorded("check").size(); }
+
+client::Request toggle(Rig& rig, const Observation& seen) {
+  auto& check = Rig::named(seen, "check box", "Check");
+  return rig.session->invoke(seen, check, check.actions[0]);
+}
+
+pid_t helperPid(Rig& rig) { return static_cast<pid_t>(rig.need(rig.session->capabilities()).pid); }
+
+void expectUnknown(const attest::Receipt& receipt) {
+  EXPECT_EQ(receipt.terminal, Terminal::OUTCOME_UNKNOWN);
+  EXPECT_EQ(receipt.effect, Effect::UNKNOWN);
+  EXPECT_FALSE(receipt.retrySafe);
+}
+
+void expectLedgerHolds(Rig& rig) {
+  auto reader = ledger::LedgerReader::open(kj::StringPtr(rig.ledger.c_str(), rig.ledger.size()));
+  ASSERT_TRUE(reader.ok());
+  auto report = (*reader)->verify(nullptr);
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(report->findings.size(), 0u);
+}
+
+TEST(Crash, aHelperKilledInTheMiddleLeavesAnUnknownOutcomeThatIsNeverSentAgain) {
+  Rig rig;
+  auto seen = rig.look();
+  auto request = toggle(rig, seen);
+  pid_t helper = helperPid(rig);
+  auto answer = rig.sendUntil(request, wire::Stage::CLAIMED);
+  kill(rig.probe, SIGSTOP);
+  kill(helper, SIGKILL);
+  auto outcome = rig.need(kj::mv(answer));
+  kill(rig.probe, SIGCONT);
+  // The machine may have been quick enough to finish before the probe was stopped.
+  if (outcome.receipt.terminal != Terminal::SUCCEEDED) {
+    expectUnknown(outcome.receipt);
+    EXPECT_EQ(rig.refusalOf(rig.session->execute(toggle(rig, seen))), "reobserve_required");
+  }
+  auto again = rig.need(rig.session->execute(request));
+  EXPECT_TRUE(again.replayed);
+  EXPECT_EQ(again.receipt.terminal, outcome.receipt.terminal);
+  rig.look();
+  EXPECT_LE(effects(rig), 1u);
+
+  // A new observation opens the way again, with a new helper.
+  auto fresh = rig.look();
+  EXPECT_NE(helperPid(rig), helper);
+  EXPECT_EQ(rig.need(rig.session->execute(toggle(rig, fresh))).receipt.terminal, Terminal::SUCCEEDED);
+  expectLedgerHolds(rig);
+}
+
+TEST(Crash, aHelperKilledBeforeTheClaimLeavesNothingBehind) {
+  Rig rig;
+  auto seen = rig.look();
+  pid_t helper = helperPid(rig);
+  kill(helper, SIGKILL);
+  ASSERT_TRUE(eventually([&] { return !isAlive(helper); }));
+  auto request = toggle(rig, seen);
+  auto refusal = rig.refusalOf(rig.session->execute(request));
+  EXPECT_TRUE(refusal == "stale_frame" || refusal == "service_unavailable") << refusal;
+  EXPECT_TRUE(rig.need(rig.host->status(request.operation)).is<client::OperationUnknown>());
+  EXPECT_EQ(effects(rig), 0u);
+}
+
+TEST(Crash, aHelperThatHangsIsEndedAtTheDeadlineAndTheOutcomeIsUnknown) {
+  Rig rig;
+  auto seen = rig.look();
+  client::How how;
+  how.timeoutMs = 1500;
+  auto& check = Rig::named(seen, "check box", "Check");
+  auto request = rig.session->invoke(seen, check, check.actions[0], how);
+  pid_t helper = helperPid(rig);
+  auto answer = rig.sendUntil(request, wire::Stage::PREPARED);
+  kill(helper, SIGSTOP);
+  auto outcome = rig.need(kj::mv(answer));
+  if (outcome.receipt.terminal != Terminal::SUCCEEDED) {
+    expectUnknown(outcome.receipt);
+    EXPECT_TRUE(eventually([&] { return !isAlive(helper); }));
+  }
+  kill(helper, SIGCONT);
+  EXPECT_LE(effects(rig), 1u);
+}
+
+TEST(Crash, aSupervisorKilledAfterTheClaimIsSettledAsUnknownByTheNextOne) {
+  Rig rig;
+  auto seen = rig.look();
+  auto request = toggle(rig, seen);
+  pid_t helper = helperPid(rig);
+  pid_t supervisor = rig.host->supervisorPid();
+  auto answer = rig.sendUntil(request, wire::Stage::CLAIMED);
+  kill(rig.probe, SIGSTOP);
+  kill(supervisor, SIGKILL);
+  auto gone = rig.wait(kj::mv(answer));
+  rig.stop();
+  EXPECT_TRUE(eventually([&] { return !isAlive(helper); })) << "a helper outlived its supervisor";
+  kill(rig.probe, SIGCONT);
+
+  rig.start();
+  auto status = rig.need(rig.host->status(request.operation));
+  ASSERT_TRUE(status.is<attest::Receipt>());
+  if (!gone.ok()) {
+    EXPECT_STREQ(nameOf(gone.refusal().code).cStr(), "outcome_unknown");
+    if (rig.host->info().recovered == 1) expectUnknown(status.get<attest::Receipt>());
+  }
+  auto again = rig.need(rig.session->execute(request));
+  EXPECT_TRUE(again.replayed);
+  rig.look();
+  EXPECT_LE(effects(rig), 1u);
+  expectLedgerHolds(rig);
+}
+
+TEST(Crash, aSupervisorKilledBeforeTheClaimHasDoneNothing) {
+  Rig rig;
+  auto seen = rig.look();
+  auto request = toggle(rig, seen);
+  kill(rig.probe, SIGSTOP);  // Preparing now waits for the application.
+  auto answer = rig.session->execute(request);
+  EXPECT_FALSE(answer.poll(rig.io.waitScope));
+  kill(rig.host->supervisorPid(), SIGKILL);
+  EXPECT_FALSE(rig.wait(kj::mv(answer)).ok());
+  rig.stop();
+  kill(rig.probe, SIGCONT);
+  rig.start();
+  EXPECT_EQ(rig.host->info().recovered, 0u);
+  EXPECT_TRUE(rig.need(rig.host->status(request.operation)).is<client::OperationUnknown>());
+  rig.look();
+  EXPECT_EQ(effects(rig), 0u);
+}
+
+TEST(Crash, aSupervisorKilledAtAnyMomentNeverLeavesASecondEffect) {
+  Rig rig;
+  size_t asked = 0;
+  for (int round = 0; round < 12; ++round) {
+    auto seen = rig.look();
+    auto request = toggle(rig, seen);
+    auto answer = rig.session->execute(request);
+    // Each round lets a little more of the operation happen before the kill.
+    for (int turns = 0; turns < round * 3; ++turns) {
+      if (answer.poll(rig.io.waitScope)) break;
+    }
+    kill(rig.host->supervisorPid(), SIGKILL);
+    auto ignored = rig.wait(kj::mv(answer));
+    rig.stop();
+    rig.start();
+    ++asked;
+    auto status = rig.need(rig.host->status(request.operation));
+    EXPECT_FALSE(status.is<client::OperationOpen>());
+    rig.look();
+    EXPECT_LE(effects(rig), asked);
+    if (status.is<attest::Receipt>()) {
+      auto before = effects(rig);
+      EXPECT_TRUE(rig.need(rig.session->execute(request)).replayed);
+      rig.look();
+      EXPECT_EQ(effects(rig), before);
+    }
+  }
+  expectLedgerHolds(rig);
+}
+
+TEST(Crash, aHostThatDiesLeavesItsOperationSettledAndNoProcessBehind) {
+  Rig rig;
+  rig.stop();
+  auto key = rig.folder.file("issuer.key");
+  rig.authority.key().save(kj::StringPtr(key.c_str(), key.size()));
+  std::vector<std::string> environment;
+  for (auto& entry : rig.desktop.environment()) environment.push_back(entry.cStr());
+  auto host = run({PRAEFECTUS_BIN "/dying-host", rig.ledger, key, std::to_string(rig.probe), "orphan"},
+                  environment);
+  ASSERT_EQ(host.exit, 128 + SIGKILL) << host.err;
+  auto pids = linesOf(host.out);
+  ASSERT_EQ(pids.size(), 2u);
+  for (auto& pid : pids) {
+    EXPECT_TRUE(eventually([&] { return !isAlive(std::stoi(pid)); })) << "left behind: " << pid;
+  }
+
+  auto reader = ledger::LedgerReader::open(kj::StringPtr(rig.ledger.c_str(), rig.ledger.size()));
+  ASSERT_TRUE(reader.ok());
+  auto found = (*reader)->receipt("orphan");
+  ASSERT_TRUE(found.ok());
+  ASSERT_TRUE(*found != nullptr) << "the claim is not in the ledger";
+  EXPECT_TRUE(KJ_ASSERT_NONNULL(*found) != nullptr) << "the operation was left open";
+  EXPECT_LE(effects(rig), 1u);
+}
+
+}  // namespace
+}  // namespace praefectus::tests

@@ -1,0 +1,330 @@
+// One request from host to receipt, with every real part: client library, supervisor, launcher, attested
+// helper, SQLite, X server, accessibility bus, and an application whose own record is the oracle.
+#include "tests/scenario/rig.h"
+
+#include <csignal>
+#include <filesystem>
+
+namespace praefectus::tests {
+namespace {
+
+std::string hexLine(kj::StringPtr text) { return hex(text.asBytes()).cStr(); }
+
+size_t timesRecorded(Rig& rig, kj::StringPtr text) {
+  size_t count = 0;
+  for (auto& line : rig.recorded("text")) {
+    auto wanted = " " + hexLine(text);
+    if (line.size() >= wanted.size() &&
+        line.compare(line.size() - wanted.size(), wanted.size(), wanted) == 0) {
+      ++count;
+    }
+  }
+  return count;
+}
+
+TEST(Request, aTextThatIsSetIsReadBackAndRecordedByTheApplicationOnce) {
+  Rig rig;
+  auto seen = rig.look();
+  auto request = rig.session->setValue(seen, Rig::entry(seen), "Grüße, 世界 🌍");
+  auto outcome = rig.need(rig.session->execute(request));
+  EXPECT_EQ(outcome.receipt.terminal, Terminal::SUCCEEDED);
+  EXPECT_EQ(outcome.receipt.effect, Effect::VERIFIED);
+  EXPECT_EQ(outcome.receipt.evidence.method, Method::VALUE_READBACK);
+  EXPECT_EQ(outcome.receipt.context, ContextState::PRESERVED);
+  EXPECT_FALSE(outcome.replayed);
+  EXPECT_EQ(timesRecorded(rig, "Grüße, 世界 🌍"), 1u);
+
+  // The fresh observation shows it, under a new frame.
+  auto& fresh = KJ_ASSERT_NONNULL(outcome.fresh);
+  EXPECT_NE(fresh.frame.id, seen.frame.id);
+  EXPECT_STREQ(KJ_ASSERT_NONNULL(Rig::entry(fresh).value).cStr(), "Grüße, 世界 🌍");
+}
+
+TEST(Request, aCheckBoxIsConfirmedByItsOwnState) {
+  Rig rig;
+  auto seen = rig.look();
+  auto& check = Rig::named(seen, "check box", "Check");
+  auto outcome = rig.need(rig.session->execute(rig.session->invoke(seen, check, check.actions[0])));
+  EXPECT_EQ(outcome.receipt.terminal, Terminal::SUCCEEDED);
+  EXPECT_EQ(outcome.receipt.evidence.method, Method::STATE_READBACK);
+  EXPECT_EQ(rig.recorded("check").size(), 1u);
+}
+
+TEST(Request, aSliderIsConfirmedByItsNumber) {
+  Rig rig;
+  auto seen = rig.look();
+  auto& slider = Rig::named(seen, "slider", "Slider");
+  auto outcome = rig.need(rig.session->execute(rig.session->setValue(seen, slider, "55")));
+  EXPECT_EQ(outcome.receipt.terminal, Terminal::SUCCEEDED);
+  EXPECT_EQ(rig.recorded("slider"), (std::vector<std::string>{"slider 55"}));
+}
+
+TEST(Request, aPressWithoutVisibleConsequenceIsUnknownUnlessTheHostAcceptsNoProof) {
+  Rig rig;
+  auto seen = rig.look();
+  auto& button = Rig::named(seen, "push button", "Record");
+  auto strict = rig.need(rig.session->execute(rig.session->invoke(seen, button, button.actions[0])));
+  EXPECT_EQ(strict.receipt.terminal, Terminal::OUTCOME_UNKNOWN);
+  EXPECT_EQ(strict.receipt.evidence.verdict, Verdict::UNVERIFIABLE);
+  ASSERT_TRUE(rig.waitForRecord("record", 1));
+
+  seen = rig.look();
+  client::How how;
+  how.verification = Verification::NONE;
+  auto& again = Rig::named(seen, "push button", "Record");
+  auto lax = rig.need(rig.session->execute(rig.session->invoke(seen, again, again.actions[0], how)));
+  EXPECT_EQ(lax.receipt.terminal, Terminal::SUCCEEDED);
+  EXPECT_EQ(lax.receipt.effect, Effect::EXECUTED_UNVERIFIED);
+  EXPECT_TRUE(rig.waitForRecord("record", 2));
+  EXPECT_EQ(rig.recorded("record").size(), 2u);
+}
+
+TEST(Request, theSameRequestAgainAnswersTheRecordedReceiptAndHasNoSecondEffect) {
+  Rig rig;
+  auto seen = rig.look();
+  auto& check = Rig::named(seen, "check box", "Check");
+  auto request = rig.session->invoke(seen, check, check.actions[0]);
+  auto first = rig.need(rig.session->execute(request));
+  for (int i = 0; i < 3; ++i) {
+    auto again = rig.need(rig.session->execute(request));
+    EXPECT_TRUE(again.replayed);
+    EXPECT_EQ(hex(again.sealed.body), hex(first.sealed.body));
+  }
+  // Also from another session, and after a restart: the grant's session differs from the session's.
+  auto other = rig.openSession("session-2");
+  EXPECT_EQ(rig.refusalOf(other->execute(request)), "policy_denied");
+  rig.stop();
+  rig.start();
+  auto later = rig.need(rig.session->execute(request));
+  EXPECT_TRUE(later.replayed);
+  rig.look();  // The probe has answered since; a second toggle would be on disk.
+  EXPECT_EQ(rig.recorded("check").size(), 1u);
+}
+
+TEST(Request, manyAskingForOneOperationAtOnceGetOneEffect) {
+  Rig rig;
+  auto seen = rig.look();
+  auto& check = Rig::named(seen, "check box", "Check");
+  auto request = rig.session->invoke(seen, check, check.actions[0]);
+  kj::Vector<kj::Promise<Result<client::Outcome>>> answers;
+  for (int i = 0; i < 64; ++i) answers.add(rig.session->execute(request));
+  int fresh = 0;
+  for (auto& answer : answers) fresh += rig.need(kj::mv(answer)).replayed ? 0 : 1;
+  EXPECT_EQ(fresh, 1);
+  rig.look();
+  EXPECT_EQ(rig.recorded("check").size(), 1u);
+}
+
+TEST(Request, aTamperedOrForeignGrantHasNoEffect) {
+  Rig rig;
+  auto seen = rig.look();
+  auto& check = Rig::named(seen, "check box", "Check");
+  auto good = rig.session->invoke(seen, check, check.actions[0]);
+  // Any byte of body or signature.
+  for (size_t i = 0; i < good.grant.body.size(); i += 7) {
+    auto bad = good.clone();
+    bad.grant.body[i] ^= 0x20;
+    EXPECT_EQ(rig.refusalOf(rig.session->execute(bad)), "policy_denied") << "byte " << i;
+  }
+  for (size_t i = 0; i < good.grant.signature.size(); i += 9) {
+    auto bad = good.clone();
+    bad.grant.signature[i] ^= 1;
+    EXPECT_EQ(rig.refusalOf(rig.session->execute(bad)), "policy_denied");
+  }
+  // An action other than the signed one, and a key that nobody pinned.
+  auto swapped = good.clone();
+  swapped.action[swapped.action.size() - 1] ^= 1;
+  EXPECT_EQ(rig.refusalOf(rig.session->execute(swapped)), "policy_denied");
+  client::Authority stranger("test-host", attest::SigningKey::generate());
+  auto forged = good.clone();
+  forged.grant.keyId = kj::str(stranger.keyId());
+  forged.grant.signature = stranger.key().sign(attest::GRANT_LABEL, forged.grant.body);
+  EXPECT_EQ(rig.refusalOf(rig.session->execute(forged)), "policy_denied");
+  rig.look();
+  EXPECT_TRUE(rig.recorded("check").empty());
+}
+
+TEST(Request, anExpiredGrantHasNoEffectAndCanStillReplay) {
+  Rig rig;
+  auto seen = rig.look();
+  auto& check = Rig::named(seen, "check box", "Check");
+  client::How how;
+  how.validForMs = 1;
+  auto late = rig.session->invoke(seen, check, check.actions[0], how);
+  rig.need(rig.session->capabilities());  // A millisecond is over by the time this has answered.
+  EXPECT_EQ(rig.refusalOf(rig.session->execute(late)), "policy_denied");
+  EXPECT_TRUE(rig.recorded("check").empty());
+}
+
+TEST(Request, aSpentASupersededAndAForeignFrameAreRefused) {
+  Rig rig;
+  auto old = rig.look();
+  auto seen = rig.look();
+  auto superseded = rig.session->setValue(old, Rig::entry(old), "old");
+  EXPECT_EQ(rig.refusalOf(rig.session->execute(superseded)), "stale_epoch");
+
+  rig.need(rig.session->execute(rig.session->setValue(seen, Rig::entry(seen), "one")));
+  auto spent = rig.session->setValue(seen, Rig::entry(seen), "two");
+  EXPECT_EQ(rig.refusalOf(rig.session->execute(spent)), "stale_frame");
+
+  auto other = rig.openSession("session-2");
+  auto foreign = rig.look(*other);
+  auto stolen = rig.session->setValue(foreign, Rig::entry(foreign), "three");
+  EXPECT_EQ(rig.refusalOf(rig.session->execute(stolen)), "stale_frame");
+  EXPECT_EQ(timesRecorded(rig, "one"), 1u);
+  EXPECT_EQ(timesRecorded(rig, "two") + timesRecorded(rig, "three") + timesRecorded(rig, "old"), 0u);
+}
+
+struct Refused {
+  const char* mode;
+  const char* role;
+  const char* name;
+  RefusalCode code;
+  bool change;
+};
+
+class Targets : public testing::TestWithParam<Refused> {};
+
+TEST_P(Targets, thatAreNotWhatWasObservedAreRejectedWithoutEffect) {
+  auto& row = GetParam();
+  Rig rig(row.mode);
+  auto seen = rig.look();
+  auto& target = Rig::named(seen, row.role, row.name);
+  auto name = target.actions.size() > 0 ? kj::str(target.actions[0]) : kj::str("click");
+  client::How how;
+  how.verification = Verification::NONE;
+  auto request = rig.session->invoke(seen, target, name, how);
+  size_t before = rig.recorded("record").size();
+  if (row.change) rig.change();
+  auto outcome = rig.need(rig.session->execute(request));
+  EXPECT_EQ(outcome.receipt.terminal, Terminal::REJECTED);
+  EXPECT_EQ(outcome.receipt.effect, Effect::NONE);
+  ASSERT_TRUE(outcome.receipt.refusal != nullptr);
+  EXPECT_STREQ(nameOf(KJ_ASSERT_NONNULL(outcome.receipt.refusal)).cStr(), nameOf(row.code).cStr());
+  rig.need(rig.session->list());
+  EXPECT_EQ(rig.recorded("record").size(), before);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Probe, Targets,
+    testing::Values(Refused{"plain", "push button", "Disabled", RefusalCode::TARGET_DISABLED, false},
+                    Refused{"plain", "push button", "Hidden", RefusalCode::TARGET_HIDDEN, false},
+                    Refused{"disable", "push button", "Record", RefusalCode::TARGET_DISABLED, true},
+                    Refused{"hide", "push button", "Record", RefusalCode::TARGET_HIDDEN, true},
+                    Refused{"remove", "push button", "Record", RefusalCode::TARGET_MISSING, true},
+                    Refused{"replace", "push button", "Record", RefusalCode::TARGET_MISSING, true},
+                    Refused{"rename", "push button", "Record", RefusalCode::TARGET_CHANGED, true}),
+    [](auto& each) {
+      return std::string(each.param.mode) + "_" + each.param.name;
+    });
+
+TEST(Request, aPasswordFieldIsNeitherReadNorWritten) {
+  Rig rig;
+  auto seen = rig.look();
+  const Element* secret = nullptr;
+  for (auto& element : seen.elements) {
+    if (element.secure) secret = &element;
+  }
+  ASSERT_NE(secret, nullptr);
+  EXPECT_TRUE(secret->value == nullptr);
+  auto outcome = rig.need(rig.session->execute(rig.session->setValue(seen, *secret, "hunter2")));
+  EXPECT_EQ(outcome.receipt.terminal, Terminal::REJECTED);
+  EXPECT_STREQ(nameOf(KJ_ASSERT_NONNULL(outcome.receipt.refusal)).cStr(), "sensitivity_blocked");
+}
+
+TEST(Request, ofTwoEqualButtonsTheOneThatWasMeantIsPressed) {
+  Rig rig("equal");
+  auto seen = rig.look();
+  auto twins = client::find(seen, "push button", "Twin");
+  ASSERT_EQ(twins.size(), 2u);
+  client::How how;
+  how.verification = Verification::NONE;
+  rig.need(rig.session->execute(rig.session->invoke(seen, *twins[1], twins[1]->actions[0], how)));
+  ASSERT_TRUE(rig.waitForRecord("twin", 1));
+  EXPECT_EQ(rig.recorded("twin"), (std::vector<std::string>{"twin 2"}));
+}
+
+TEST(Request, aSessionOnAStoppedApplicationDoesNotDelayAnother) {
+  Rig rig;
+  auto hung = rig.openSession("hung");
+  auto seenHung = rig.look(*hung);
+  auto request = hung->setValue(seenHung, Rig::entry(seenHung), "late");
+
+  std::string second = rig.folder.file("second");
+  kj::StringPtr command[] = {PRAEFECTUS_BIN "/praefectus-probe", "--record", second.c_str(),
+                             "--title", "Second"};
+  pid_t other = rig.desktop.run(kj::arrayPtr(command, 5)).pid;
+  auto window = rig.windowOf(other);
+  kill(rig.probe, SIGSTOP);
+  auto waiting = hung->execute(request);
+  auto seen = rig.need(rig.session->observe(window));
+  auto outcome = rig.need(rig.session->execute(rig.session->setValue(seen, Rig::entry(seen), "soon")));
+  EXPECT_EQ(outcome.receipt.terminal, Terminal::SUCCEEDED);
+  EXPECT_FALSE(waiting.poll(rig.io.waitScope));  // The other is still held up, and held nobody up.
+  auto late = rig.need(kj::mv(waiting));
+  EXPECT_EQ(late.receipt.terminal, Terminal::REJECTED);
+  EXPECT_STREQ(nameOf(KJ_ASSERT_NONNULL(late.receipt.refusal)).cStr(), "not_answering");
+  kill(rig.probe, SIGCONT);
+  rig.look();
+  EXPECT_EQ(timesRecorded(rig, "late"), 0u);
+}
+
+TEST(Request, readGrantsCountTheirUsesAndServeNoOtherClass) {
+  Rig rig;
+  Action listing;
+  listing.act = ListAct();
+  auto once = rig.session->sign(listing);
+  EXPECT_TRUE(rig.wait(rig.session->list(once)).ok());
+  auto twice = rig.wait(rig.session->list(once));
+  ASSERT_FALSE(twice.ok());
+  EXPECT_STREQ(nameOf(twice.refusal().code).cStr(), "grant_spent");
+
+  Action plain;
+  plain.act = ObserveAct{false};
+  plain.window = rig.window;
+  auto metadata = rig.session->sign(plain);
+  Action pictured;
+  pictured.act = ObserveAct{true};
+  pictured.window = rig.window;
+  metadata.action = rig.session->sign(pictured).action;
+  auto wrong = rig.wait(rig.session->observe(metadata));
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_STREQ(nameOf(wrong.refusal().code).cStr(), "policy_denied");
+}
+
+TEST(Request, aPictureIsTheWindowAsPng) {
+  Rig rig;
+  auto seen = rig.need(rig.session->observe(rig.window, true));
+  auto& png = KJ_ASSERT_NONNULL(seen.picture);
+  ASSERT_GT(png.size(), 100u);
+  EXPECT_EQ(memcmp(png.begin(), "\x89PNG\r\n\x1a\n", 8), 0);
+  EXPECT_EQ(seen.pictureWidth, seen.frame.bounds.width);
+  EXPECT_EQ(seen.pictureHeight, seen.frame.bounds.height);
+}
+
+TEST(Privacy, nothingThatWasTypedSeenOrNamedIsInTheLedgerItsLogsOrStandardError) {
+  constexpr kj::StringPtr CANARY = "canary-7c1f-secret-text"_kj;
+  Rig rig;
+  auto seen = rig.look();
+  rig.need(rig.session->execute(rig.session->setValue(seen, Rig::entry(seen), CANARY)));
+  seen = rig.look();
+  auto& check = Rig::named(seen, "check box", "Check");
+  rig.need(rig.session->execute(rig.session->invoke(seen, check, check.actions[0])));
+  auto& button = Rig::named(seen, "push button", "Disabled");
+  rig.refusalOf(rig.session->execute(rig.session->invoke(seen, button, "click")));
+  rig.stop();
+
+  ASSERT_EQ(timesRecorded(rig, CANARY), 1u);  // It was really written.
+  size_t files = 0;
+  for (auto& file : std::filesystem::directory_iterator(rig.ledger)) {
+    auto bytes = contents(file.path());
+    ++files;
+    for (const char* secret : {"canary-7c1f", "Praefectus Probe", "Record", "Check", "Disabled"}) {
+      EXPECT_EQ(bytes.find(secret), std::string::npos) << secret << " in " << file.path();
+    }
+  }
+  EXPECT_GE(files, 3u);
+}
+
+}  // namespace
+}  // namespace praefectus::tests
