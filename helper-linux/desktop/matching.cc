@@ -1,0 +1,125 @@
+#include "helper-linux/desktop/matching.h"
+
+#include <climits>
+
+namespace praefectus::desktop {
+namespace {
+
+using accessibility::AccessibleWindow;
+
+constexpr int32_t LARGEST_FACTOR = 4;
+
+struct Size {
+  int64_t width, height;
+};
+
+// The sizes that an accessible window may state for this X window: its client area, with the window
+// manager's frame (GTK 3), or without the shadow that it draws itself (GTK 4).
+std::array<Size, 3> possibleSizes(const x11::TopLevel& top) {
+  int64_t width = top.bounds.width, height = top.bounds.height;
+  return {
+      Size{width, height},
+      Size{width + top.frameLeft + top.frameRight, height + top.frameTop + top.frameBottom},
+      Size{width - top.marginLeft - top.marginRight, height - top.marginTop - top.marginBottom}};
+}
+
+// The factor by which the extents fit one of the possible sizes, or nothing.
+kj::Maybe<int32_t> factorOf(const Rect& extents, const x11::TopLevel& top) {
+  for (int32_t factor = 1; factor <= LARGEST_FACTOR; ++factor) {
+    for (auto& size : possibleSizes(top)) {
+      // A size that the factor does not divide was rounded by the toolkit.
+      bool fits = size.width / factor == extents.width && size.height / factor == extents.height;
+      if (fits) return factor;
+    }
+  }
+  return nullptr;
+}
+
+bool sizeFits(const AccessibleWindow& window, const x11::TopLevel& top) {
+  KJ_IF_MAYBE (extents, window.extents) return factorOf(*extents, top) != nullptr;
+  return false;
+}
+
+bool placeFits(const AccessibleWindow& window, const x11::TopLevel& top) {
+  KJ_IF_MAYBE (screen, window.screen) {
+    int64_t x = screen->x, y = screen->y;
+    bool client = x == top.bounds.x && y == top.bounds.y;
+    bool frame =
+        x == int64_t{top.bounds.x} - top.frameLeft && y == int64_t{top.bounds.y} - top.frameTop;
+    return client || frame;
+  }
+  return false;
+}
+
+template <typename Fits>
+kj::Vector<Match> only(kj::ArrayPtr<const Match> from, Fits fits) {
+  kj::Vector<Match> out;
+  for (auto& match : from) {
+    if (fits(*match.window)) out.add(match);
+  }
+  return out;
+}
+
+int32_t clamped(int64_t value) {
+  return static_cast<int32_t>(kj::max(int64_t{INT_MIN}, kj::min(int64_t{INT_MAX}, value)));
+}
+
+uint32_t clampedSize(int64_t value) {
+  return static_cast<uint32_t>(kj::max(int64_t{0}, kj::min(int64_t{INT_MAX}, value)));
+}
+
+}  // namespace
+
+kj::Vector<Match> matches(const x11::TopLevel& top, kj::ArrayPtr<const x11::TopLevel> all,
+                          Applications& applications) {
+  kj::Vector<Match> ofProcess;
+  for (auto& application : applications) {
+    if (application->pid != top.pid) continue;
+    for (auto& window : application->windows) ofProcess.add(Match{application, &window});
+  }
+
+  auto fitting = only(ofProcess, [&](auto& window) { return window.title == top.title; });
+  if (fitting.empty()) {
+    // Some toolkits name their windows otherwise than X does. Then the size must fit, and no other
+    // X window may have a better claim by its title.
+    fitting = only(ofProcess, [&](auto& window) {
+      for (auto& other : all) {
+        if (other.pid == top.pid && other.title == window.title) return false;
+      }
+      return sizeFits(window, top);
+    });
+  }
+  if (fitting.size() > 1) {
+    auto bySize = only(fitting, [&](auto& window) { return sizeFits(window, top); });
+    if (!bySize.empty()) fitting = kj::mv(bySize);
+  }
+  if (fitting.size() > 1) {
+    auto byPlace = only(fitting, [&](auto& window) { return placeFits(window, top); });
+    if (!byPlace.empty()) fitting = kj::mv(byPlace);
+  }
+  return fitting;
+}
+
+Mapping mappingOf(const accessibility::Toolkit& toolkit, const Rect& rootExtents,
+                  const x11::TopLevel& top) {
+  Mapping out;
+  out.factor = factorOf(rootExtents, top).orDefault(1);
+  if (!toolkit.isGtk4()) return out;
+  bool stated = top.marginLeft + top.marginTop > 0;
+  // Under a window manager that takes no shadows, GTK 4 draws the same plain border on all sides.
+  auto border = [&out](uint32_t outer, uint32_t inner) {
+    int64_t rest = int64_t{outer} - int64_t{inner} * out.factor;
+    return clamped(kj::max(int64_t{0}, rest / 2));
+  };
+  out.x = stated ? clamped(int64_t{top.marginLeft}) : border(top.bounds.width, rootExtents.width);
+  out.y = stated ? clamped(int64_t{top.marginTop}) : border(top.bounds.height, rootExtents.height);
+  return out;
+}
+
+Rect mapped(const Mapping& mapping, const Rect& extents) {
+  int64_t factor = mapping.factor;
+  return {clamped(extents.x * factor + mapping.x), clamped(extents.y * factor + mapping.y),
+          clampedSize(extents.width * factor), clampedSize(extents.height * factor)};
+}
+
+}  // namespace praefectus::desktop

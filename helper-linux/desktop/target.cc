@@ -1,0 +1,222 @@
+#include "helper-linux/desktop/target.h"
+
+#include "helper-linux/desktop/identity.h"
+#include "helper-linux/desktop/process.h"
+#include "ipc/bounds.h"
+
+namespace praefectus::desktop {
+namespace {
+
+using accessibility::Answered;
+using accessibility::Node;
+using accessibility::ObjectRef;
+using Checked = Result<kj::Own<CheckedTarget>>;
+
+// Indexes of an element's ancestors, nearest first; the window is last.
+kj::Vector<uint32_t> chainOf(const ObservedFrame& frame, uint32_t element) {
+  kj::Vector<uint32_t> out;
+  while (element != 0) {
+    element = frame.records[element].parent;
+    out.add(element);
+  }
+  return out;
+}
+
+// Whether each object of the chain still says that the next one is its parent.
+kj::Promise<bool> isAttached(ObservedFrame& frame, uint32_t element,
+                             kj::ArrayPtr<const uint32_t> chain, kj::TimePoint deadline) {
+  kj::Vector<kj::Promise<bool>> links;
+  uint32_t child = element;
+  for (uint32_t parent : chain) {
+    auto& expected = frame.records[parent].ref;
+    links.add(frame.bus->objects.parent(frame.records[child].ref, deadline)
+                  .then([&expected](Answered<ObjectRef>&& answer) {
+                    KJ_IF_MAYBE (found, answer.value) return *found == expected;
+                    return false;
+                  }));
+    child = parent;
+  }
+  return kj::joinPromises(links.releaseAsArray()).then([](kj::Array<bool>&& holds) {
+    for (bool each : holds) {
+      if (!each) return false;
+    }
+    return true;
+  });
+}
+
+kj::Promise<bool> isInPlace(ObservedFrame& frame, uint32_t element, kj::TimePoint deadline) {
+  // The window's own place among the application's windows is no part of what it is.
+  if (element == 0) return true;
+  auto& record = frame.records[element];
+  return frame.bus->objects.childAt(frame.records[record.parent].ref, record.position, deadline)
+      .then([&record](Answered<ObjectRef>&& answer) {
+        KJ_IF_MAYBE (found, answer.value) return *found == record.ref;
+        return false;
+      });
+}
+
+kj::Promise<void> readAncestorRoles(ObservedFrame& frame, kj::ArrayPtr<const uint32_t> chain,
+                                    Look& look, kj::TimePoint deadline) {
+  auto nearest = chain.slice(0, kj::min(chain.size(), ANCESTOR_ROLES));
+  auto roles = KJ_MAP(ancestor, nearest) {
+    return frame.bus->objects.role(frame.records[ancestor].ref, deadline);
+  };
+  return kj::joinPromises(kj::mv(roles)).then([&look](kj::Array<Answered<uint32_t>>&& answers) {
+    for (auto& answer : answers) look.ancestorRoles.add(answer.value.orDefault(0));
+  });
+}
+
+Result<Done> checkElement(const ObservedFrame& frame, const Look& look) {
+  auto& node = look.node;
+  if (look.silent) {
+    return Refusal{RefusalCode::NOT_ANSWERING, "The application does not answer."};
+  }
+  bool gone = node.fault != Fault::NONE || node.has(accessibility::state::DEFUNCT);
+  if (gone || !look.attached) {
+    return Refusal{RefusalCode::TARGET_MISSING, "The element is no longer in its window."};
+  }
+  if (node.isSecure()) {
+    return Refusal{RefusalCode::SENSITIVITY_BLOCKED, "The element is a password field."};
+  }
+  if (!accessibility::isShowing(node, frame.toolkit)) {
+    return Refusal{RefusalCode::TARGET_HIDDEN, "The element is not showing."};
+  }
+  if (!accessibility::isUsable(node, frame.toolkit))
+    return Refusal{RefusalCode::TARGET_DISABLED, "The element is disabled."};
+  return Done();
+}
+
+Result<Done> checkAct(const Node& node, const accessibility::Toolkit& toolkit, const Act& act) {
+  KJ_SWITCH_ONEOF(act) {
+    KJ_CASE_ONEOF(invoke, InvokeRequest) {
+      size_t offered = 0;
+      for (auto& name : node.actions) offered += name == invoke.name ? 1 : 0;
+      if (offered == 0) {
+        return Refusal{RefusalCode::UNSUPPORTED_ACTION, "The element does not offer this action."};
+      }
+      if (offered > 1) {
+        return Refusal{RefusalCode::AMBIGUOUS_TARGET, "The element offers this name twice."};
+      }
+    }
+    KJ_CASE_ONEOF(set, SetValueRequest) {
+      if (!accessibility::isSettable(node, toolkit)) {
+        return Refusal{RefusalCode::UNSUPPORTED_ACTION, "The element's value cannot be set."};
+      }
+      bool number = accessibility::valuedAs(node) == accessibility::Valued::NUMBER;
+      if (number && parseNumber(set.text) == nullptr) {
+        return Refusal{RefusalCode::MALFORMED, "The element takes a decimal number."};
+      }
+    }
+  }
+  return Done();
+}
+
+}  // namespace
+
+kj::Promise<kj::Own<Look>> lookAt(ObservedFrame& frame, uint32_t element, kj::TimePoint deadline) {
+  auto look = kj::heap<Look>();
+  auto& seen = *look;
+  auto& record = frame.records[element];
+  seen.node.ref = record.ref.clone();
+  auto chain = chainOf(frame, element);
+
+  kj::Vector<kj::Promise<void>> parts;
+  parts.add(readBasics(frame.bus->objects, seen.node, deadline)
+                .then([&frame, &seen, deadline]() -> kj::Promise<void> {
+                  seen.silent = seen.node.fault == Fault::LATE;
+                  if (seen.node.fault != Fault::NONE) return kj::READY_NOW;
+                  return readDetails(frame.bus->objects, frame.toolkit, seen.node, deadline);
+                }));
+  parts.add(readAncestorRoles(frame, chain, seen, deadline));
+  parts.add(isAttached(frame, element, chain, deadline).then([&seen](bool attached) {
+    seen.attached = attached;
+  }));
+  parts.add(
+      isInPlace(frame, element, deadline).then([&seen](bool inPlace) { seen.inPlace = inPlace; }));
+  return kj::joinPromises(parts.releaseAsArray())
+      .then([look = kj::mv(look), position = record.position]() mutable {
+        look->silent = look->silent || look->node.fault == Fault::LATE;
+        // No list of children is this long: an element elsewhere has another digest.
+        look->node.position = look->inPlace ? position : UINT32_MAX;
+        return kj::mv(look);
+      });
+}
+
+WindowSight TargetCheck::windowSight(const WindowRef& window) {
+  WindowSight out;
+  auto display = link.display();
+  if (!display.ok()) return out;
+  bool cut;
+  for (auto& top : (*display)->topLevels(cut)) {
+    if (top.pid != window.process.pid) continue;
+    out.windows.add(top.id);
+    if (top.id == window.window) out.present = true;
+  }
+  return out;
+}
+
+Result<WindowSight> TargetCheck::checkWindow(const ObservedFrame& frame) {
+  auto& process = frame.window.process;
+  KJ_IF_MAYBE (start, startOf(process.pid)) {
+    if (*start != process.start) {
+      return Refusal{RefusalCode::TARGET_MISSING, "The process has ended; its number was reused."};
+    }
+  } else {
+    return Refusal{RefusalCode::TARGET_MISSING, "The process has ended."};
+  }
+  auto display = link.display();
+  if (!display.ok()) return display.refusal();
+  if ((*display)->topology() != frame.topology) {
+    return Refusal{RefusalCode::TARGET_CHANGED, "The monitors have changed."};
+  }
+  WindowSight out;
+  bool cut;
+  for (auto& top : (*display)->topLevels(cut)) {
+    if (top.id == frame.window.window) {
+      out.present = true;
+      if (top.pid != process.pid) {
+        return Refusal{RefusalCode::TARGET_CHANGED, "The window belongs to another process."};
+      }
+      if (!top.visible) return Refusal{RefusalCode::TARGET_HIDDEN, "The window is not showing."};
+      if (top.bounds != frame.bounds) {
+        return Refusal{RefusalCode::TARGET_CHANGED, "The window was moved or resized."};
+      }
+    } else if (top.pid == process.pid && top.modal && top.visible) {
+      return Refusal{RefusalCode::TARGET_OCCLUDED, "A modal dialog blocks the window."};
+    }
+    if (top.pid == process.pid) out.windows.add(top.id);
+  }
+  if (!out.present) return Refusal{RefusalCode::TARGET_MISSING, "The window is gone."};
+  return kj::mv(out);
+}
+
+kj::Promise<Checked> TargetCheck::check(ObservedFrame& frame, uint32_t element, const Hash& digest,
+                                        const Act& act) {
+  if (!frame.current) return Checked(Refusal{RefusalCode::STALE_FRAME, "The frame is spent."});
+  if (element >= frame.records.size() || frame.records[element].digest != digest) {
+    return Checked(Refusal{RefusalCode::STALE_FRAME, "The frame has no such element."});
+  }
+  if (frame.bus->objects.lost()) {
+    return Checked(Refusal{RefusalCode::NO_ACCESSIBILITY_BUS, "The accessibility bus is gone."});
+  }
+  auto window = checkWindow(frame);
+  if (!window.ok()) return Checked(window.refusal());
+  return lookAt(frame, element, timer.now() + bounds::CALL)
+      .then([&frame, &digest, &act,
+             window = kj::mv(*window)](kj::Own<Look>&& look) mutable -> Checked {
+        auto usable = checkElement(frame, *look);
+        if (!usable.ok()) return usable.refusal();
+        if (elementDigest(frame.id, frame.window.process, look->node, look->ancestorRoles) !=
+            digest) {
+          return Refusal{RefusalCode::TARGET_CHANGED, "The element is not what was observed."};
+        }
+        auto offered = checkAct(look->node, frame.toolkit, act);
+        if (!offered.ok()) return offered.refusal();
+        auto target = kj::heap<CheckedTarget>();
+        target->look = kj::mv(look);
+        target->window = kj::mv(window);
+        return kj::mv(target);
+      });
+}
+
+}  // namespace praefectus::desktop

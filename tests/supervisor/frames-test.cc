@@ -1,0 +1,159 @@
+#include "supervisor/frames.h"
+
+#include "attest/digest.h"
+#include "ipc/bounds.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace praefectus {
+namespace {
+
+constexpr WindowRef WINDOW = {{4242, 987654}, 7};
+constexpr WindowRef OTHER_WINDOW = {{4242, 987654}, 8};
+constexpr uint64_t GENERATION = 3;
+constexpr uint64_t LIFE_MS = 30'000;
+
+class StillClock final : public Clock {
+ public:
+  int64_t wallMs() const override { return 0; }
+  uint64_t bootMs() const override { return boot; }
+  uint64_t boot = 5'000;
+};
+
+struct Taking {
+  Taking() { attest::initialize(); }
+
+  Frames::Drawn take(const WindowRef& window = WINDOW, uint64_t generation = GENERATION) {
+    auto drawn = frames.draw();
+    frames.taken(drawn, window, generation);
+    return drawn;
+  }
+
+  static ElementTarget targetIn(const Frames::Drawn& frame, const WindowRef& window = WINDOW) {
+    return {window, frame.id, frame.epoch, 1, {}};
+  }
+
+  // "ok", or the refusal's name and sentence.
+  std::string check(const ElementTarget& target, uint64_t generation = GENERATION) {
+    auto checked = frames.check(target, generation);
+    if (checked.ok()) return "ok";
+    return kj::str(nameOf(checked.refusal().code), ": ", checked.refusal().detail).cStr();
+  }
+
+  StillClock clock;
+  Frames frames{clock};
+};
+
+constexpr char SUPERSEDED[] = "stale_epoch: A newer observation replaced this frame.";
+constexpr char SPENT[] = "stale_frame: An action spent this frame.";
+constexpr char VOID[] = "stale_frame: The helper that took this frame is gone.";
+constexpr char OLD[] = "stale_frame: The frame is older than 30 seconds.";
+constexpr char FORGOTTEN[] = "stale_frame: The frame is not one of this session's last eight.";
+
+TEST(Frames, theCurrentFrameIsAccepted) {
+  Taking on;
+  EXPECT_EQ(on.check(on.targetIn(on.take())), "ok");
+}
+
+TEST(Frames, withoutAnObservationThereIsNoFrame) {
+  Taking on;
+  auto drawn = on.frames.draw();
+  EXPECT_EQ(on.check(on.targetIn(drawn)).substr(0, 15), "no_active_frame");
+}
+
+TEST(Frames, aNewerObservationSupersedes) {
+  Taking on;
+  auto first = on.take(), second = on.take();
+  EXPECT_EQ(on.check(on.targetIn(first)), SUPERSEDED);
+  EXPECT_EQ(on.check(on.targetIn(second)), "ok");
+}
+
+TEST(Frames, anObservationThatFailedLeavesTheCurrentFrame) {
+  Taking on;
+  auto first = on.take();
+  auto failed = on.frames.draw();
+  EXPECT_EQ(on.check(on.targetIn(first)), "ok");
+  EXPECT_EQ(on.check(on.targetIn(failed)), FORGOTTEN);
+}
+
+TEST(Frames, aMutationSpendsTheFrame) {
+  Taking on;
+  auto frame = on.take();
+  on.frames.spend();
+  EXPECT_EQ(on.check(on.targetIn(frame)), SPENT);
+  EXPECT_EQ(on.check(on.targetIn(on.take())), "ok");
+  EXPECT_EQ(on.check(on.targetIn(frame)), SPENT) << "what ended it first is what is said";
+}
+
+TEST(Frames, theEndOfItsHelperVoidsTheFrame) {
+  Taking on;
+  auto frame = on.take();
+  on.frames.voidAll();
+  EXPECT_EQ(on.check(on.targetIn(frame)), VOID);
+}
+
+TEST(Frames, anotherHelpersFrameIsVoidEvenWhenNobodySaidSo) {
+  Taking on;
+  auto frame = on.take();
+  EXPECT_EQ(on.check(on.targetIn(frame), GENERATION + 1), VOID);
+  EXPECT_EQ(on.check(on.targetIn(frame), 0), VOID) << "no helper is alive";
+}
+
+TEST(Frames, aFrameLivesForThirtySecondsAndNotOneMillisecondLonger) {
+  Taking on;
+  auto frame = on.take();
+  on.clock.boot += LIFE_MS - 1;
+  EXPECT_EQ(on.check(on.targetIn(frame)), "ok");
+  on.clock.boot += 1;
+  EXPECT_EQ(on.check(on.targetIn(frame)), OLD);
+  EXPECT_EQ(bounds::FRAME_LIFE, 30 * kj::SECONDS);
+}
+
+TEST(Frames, theRightIdWithAnotherEpochIsRefused) {
+  Taking on;
+  auto frame = on.take();
+  for (auto epoch : {frame.epoch - 1, frame.epoch + 1}) {
+    auto target = on.targetIn(frame);
+    target.epoch = epoch;
+    EXPECT_EQ(on.check(target), "stale_frame: The frame has another epoch.");
+  }
+}
+
+TEST(Frames, anIdThatWasNeverDrawnIsRefused) {
+  Taking on;
+  auto target = on.targetIn(on.take());
+  target.frame[0] ^= 1;
+  EXPECT_EQ(on.check(target), FORGOTTEN);
+}
+
+TEST(Frames, aFrameOfAnotherWindowIsAMismatch) {
+  Taking on;
+  auto frame = on.take();
+  EXPECT_EQ(on.check(on.targetIn(frame, OTHER_WINDOW)).substr(0, 15), "target_mismatch");
+  auto reborn = WINDOW;
+  ++reborn.process.start;
+  EXPECT_EQ(on.check(on.targetIn(frame, reborn)).substr(0, 15), "target_mismatch");
+}
+
+TEST(Frames, theLastEightAreRememberedAndTheNinthIsForgotten) {
+  Taking on;
+  auto ninth = on.take(), eighth = on.take();
+  Frames::Drawn last = eighth;
+  for (int i = 0; i < 7; ++i) last = on.take();
+  EXPECT_EQ(on.check(on.targetIn(ninth)), FORGOTTEN);
+  EXPECT_EQ(on.check(on.targetIn(eighth)), SUPERSEDED);
+  EXPECT_EQ(on.check(on.targetIn(last)), "ok");
+}
+
+TEST(Frames, idsAreUnlikeEachOtherAndEpochsCount) {
+  Taking on;
+  auto first = on.take(), second = on.take();
+  EXPECT_NE(first.id, second.id);
+  EXPECT_EQ(first.epoch, 1u);
+  EXPECT_EQ(second.epoch, 2u);
+}
+
+}  // namespace
+}  // namespace praefectus

@@ -1,0 +1,370 @@
+// A real helper over a desktop in memory, or one that misbehaves. Its name chooses which (argv[0],
+// which the launcher takes from the signed manifest); the table below says what each name means.
+//
+// It appends a line for everything that reaches it to the file that RECORD names, so that a test
+// counts effects where they happened and not where they were asked for.
+#include "attest/digest.h"
+#include "ipc/action.h"
+#include "ipc/bounds.h"
+#include "ipc/helper-server.h"
+
+#include <kj/async-unix.h>
+#include <kj/debug.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace praefectus {
+namespace {
+
+constexpr int SOCKET = 3;
+
+// WAITS goes on when SIGUSR2 comes; LEAVES does so too, and ends as soon as it has answered.
+enum class Way : uint8_t {
+  WORKS,
+  REFUSES,
+  WAITS,
+  LEAVES,
+  HANGS,
+  DIES_BEFORE,
+  DIES_AFTER,
+  PROMISES_NOTHING,
+};
+enum class Shows : uint8_t { EFFECT, NO_CHANGE, NOTHING };
+enum class Watched : uint8_t { KEPT, BREACHED, NOT };
+// What is untrue on the wire. From NAME on, the helper is served by hand.
+enum class Lie : uint8_t {
+  NONE,
+  SILENCE,
+  GARBAGE,
+  EXIT,
+  NAME,
+  RELEASE,
+  ROLE,
+  PROTOCOL,
+  PID,
+  GENERATION,
+  ELEMENTS,
+  DEPTH,
+  TEXT,
+  FIELD,
+  FRAME,
+  PREPARE,
+  PERFORM,
+};
+
+struct Mode {
+  const char* name;
+  Lie lie = Lie::NONE;
+  Way read = Way::WORKS;
+  Way prepare = Way::WORKS;
+  Way perform = Way::WORKS;
+  Shows shows = Shows::EFFECT;
+  Watched watched = Watched::KEPT;
+};
+
+constexpr Mode MODES[] = {
+    {.name = "good"},
+    {.name = "silent-hello", .lie = Lie::SILENCE},
+    {.name = "garbage-hello", .lie = Lie::GARBAGE},
+    {.name = "exit-at-start", .lie = Lie::EXIT},
+    {.name = "wrong-name", .lie = Lie::NAME},
+    {.name = "wrong-release", .lie = Lie::RELEASE},
+    {.name = "wrong-role", .lie = Lie::ROLE},
+    {.name = "wrong-protocol", .lie = Lie::PROTOCOL},
+    {.name = "wrong-pid", .lie = Lie::PID},
+    {.name = "wrong-generation", .lie = Lie::GENERATION},
+    {.name = "wrong-elements", .lie = Lie::ELEMENTS},
+    {.name = "wrong-depth", .lie = Lie::DEPTH},
+    {.name = "wrong-text", .lie = Lie::TEXT},
+    {.name = "unknown-field-in-hello", .lie = Lie::FIELD},
+    {.name = "wrong-frame", .lie = Lie::FRAME},
+    {.name = "nonsense-in-prepare", .lie = Lie::PREPARE},
+    {.name = "nonsense-in-perform", .lie = Lie::PERFORM},
+    {.name = "refuses-reads", .read = Way::REFUSES},
+    {.name = "hangs-in-reads", .read = Way::HANGS},
+    {.name = "waits-in-reads", .read = Way::WAITS},
+    {.name = "refuses-prepare", .prepare = Way::REFUSES},
+    {.name = "waits-in-prepare", .prepare = Way::WAITS},
+    {.name = "hangs-in-prepare", .prepare = Way::HANGS},
+    {.name = "dies-in-prepare", .prepare = Way::DIES_BEFORE},
+    {.name = "refuses-perform", .perform = Way::REFUSES},
+    {.name = "promises-nothing", .perform = Way::PROMISES_NOTHING},
+    {.name = "waits-in-perform", .perform = Way::WAITS},
+    {.name = "leaves-after-perform", .perform = Way::LEAVES},
+    {.name = "hangs-in-perform", .perform = Way::HANGS},
+    {.name = "dies-before-effect", .perform = Way::DIES_BEFORE},
+    {.name = "dies-after-effect", .perform = Way::DIES_AFTER},
+    {.name = "no-op", .shows = Shows::NO_CHANGE},
+    {.name = "unverifiable", .shows = Shows::NOTHING},
+    {.name = "breach", .watched = Watched::BREACHED},
+    {.name = "unwatched", .watched = Watched::NOT},
+};
+
+const Mode& modeNamed(kj::StringPtr name) {
+  for (auto& mode : MODES) {
+    if (name == mode.name) return mode;
+  }
+  KJ_FAIL_REQUIRE("no such mode", name);
+}
+
+// One write for one line: lines of several helpers never mix.
+void record(kj::StringPtr line) {
+  const char* path = getenv("RECORD");
+  KJ_REQUIRE(path != nullptr);
+  int fd;
+  KJ_SYSCALL(fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC));
+  kj::AutoCloseFd file(fd);
+  auto text = kj::str(line, '\n');
+  kj::FdOutputStream(file.get()).write(text.begin(), text.size());
+}
+
+[[noreturn]] void die() {
+  raise(SIGKILL);
+  abort();
+}
+
+kj::String nameOf(const PrepareRequest& request) {
+  if (request.act.is<InvokeRequest>()) return kj::str(request.act.get<InvokeRequest>().name);
+  return kj::str(request.act.get<SetValueRequest>().text);
+}
+
+// A window with one check box and one entry.
+class MemoryDriver final : public Driver {
+ public:
+  MemoryDriver(const Mode& mode, kj::UnixEventPort& port, kj::Timer& timer)
+      : mode(mode), port(port), timer(timer) {}
+
+  kj::Promise<kj::Vector<Capability>> capabilities() override {
+    kj::Vector<Capability> out;
+    for (auto name : {"list"_kj, "observe"_kj, "invoke"_kj, "set_value"_kj}) {
+      out.add(Capability{name, true, {}});
+    }
+    return kj::mv(out);
+  }
+
+  kj::Promise<Result<Desktop>> list() override {
+    record("list");
+    return goOn(mode.read).then([this]() -> Result<Desktop> {
+      if (mode.read == Way::REFUSES) return Refusal{RefusalCode::NO_DISPLAY, "No display."};
+      Desktop desktop;
+      desktop.display = kj::str(":7");
+      return kj::mv(desktop);
+    });
+  }
+
+  kj::Promise<Result<Observation>> observe(WindowRef window, FrameId id, uint64_t epoch,
+                                           bool) override {
+    record(kj::str("observe ", window.window, " ", epoch));
+    frame = id;
+    return goOn(mode.read).then([this, window, id, epoch]() -> Result<Observation> {
+      if (mode.read == Way::REFUSES) return Refusal{RefusalCode::TARGET_MISSING, "No window."};
+      Observation seen;
+      seen.frame.id = id;
+      seen.frame.epoch = epoch;
+      seen.frame.window = window;
+      for (auto role : {"frame"_kj, "check box"_kj, "text"_kj}) {
+        Element element;
+        element.role = kj::str(role);
+        element.digest = attest::digestOf(role.asBytes());
+        seen.elements.add(kj::mv(element));
+      }
+      return kj::mv(seen);
+    });
+  }
+
+  kj::Promise<Result<kj::Own<PreparedAction>>> prepare(PrepareRequest request) override {
+    record(kj::str("prepare ", nameOf(request)));
+    if (mode.prepare == Way::DIES_BEFORE) die();
+    return goOn(mode.prepare)
+        .then([this, request = kj::mv(request)]() mutable -> Result<kj::Own<PreparedAction>> {
+          if (request.target.frame != frame) {
+            return Refusal{RefusalCode::STALE_FRAME, "Another frame."};
+          }
+          if (mode.prepare == Way::REFUSES) {
+            return Refusal{RefusalCode::TARGET_CHANGED, "Changed."};
+          }
+          return kj::Own<PreparedAction>(kj::heap<Prepared>(*this, kj::mv(request)));
+        });
+  }
+
+ private:
+  class Prepared final : public PreparedAction {
+   public:
+    Prepared(MemoryDriver& driver, PrepareRequest request)
+        : driver(driver), request(kj::mv(request)) {}
+
+    kj::Promise<Result<Facts>> perform() override {
+      auto how = driver.mode.perform;
+      if (how == Way::DIES_BEFORE) die();
+      if (how == Way::REFUSES) {
+        return Result<Facts>(Refusal{RefusalCode::TARGET_CHANGED, "Changed."});
+      }
+      record(kj::str("effect ", nameOf(request)));
+      if (how == Way::DIES_AFTER) die();
+      if (how == Way::PROMISES_NOTHING) {
+        return Result<Facts>(Refusal{RefusalCode::OUTCOME_UNKNOWN, "Who knows."});
+      }
+      return driver.goOn(how).then([this]() -> Result<Facts> { return facts(); });
+    }
+
+   private:
+    Facts facts() {
+      Facts out;
+      out.answer = wire::Answer::ACCEPTED;
+      out.watch = {driver.mode.watched != Watched::NOT, false,
+                   driver.mode.watched == Watched::BREACHED, false};
+      for (auto sight : {&out.before, &out.after}) {
+        sight->present = sight->windowPresent = true;
+        sight->windows.add(7);
+        if (request.act.is<SetValueRequest>()) sight->value = kj::str("what was there");
+        if (driver.mode.shows != Shows::NOTHING) sight->states.set(State::CHECKABLE);
+      }
+      if (driver.mode.shows == Shows::EFFECT) out.after.states.set(State::CHECKED);
+      if (request.act.is<SetValueRequest>()) {
+        if (driver.mode.shows == Shows::EFFECT) {
+          out.after.value = kj::str(request.act.get<SetValueRequest>().text);
+        }
+        if (driver.mode.shows == Shows::NOTHING) out.after.value = NoValue();
+      }
+      return out;
+    }
+
+    MemoryDriver& driver;
+    PrepareRequest request;
+  };
+
+  kj::Promise<void> goOn(Way how) {
+    if (how == Way::HANGS) return kj::NEVER_DONE;
+    if (how != Way::WAITS && how != Way::LEAVES) return kj::READY_NOW;
+    return port.onSignal(SIGUSR2).then([this, how](siginfo_t&&) {
+      if (how != Way::LEAVES) return;
+      // A timer comes after everything that can be written now.
+      timer.afterDelay(1 * kj::MILLISECONDS)
+          .then([]() { _exit(EXIT_SUCCESS); })
+          .detach([](kj::Exception&&) {});
+    });
+  }
+
+  const Mode& mode;
+  kj::UnixEventPort& port;
+  kj::Timer& timer;
+  FrameId frame{};
+};
+
+// Says what no reader of its schema can take for an answer: an enumerant of no version.
+class SenselessPrepared final : public wire::Prepared::Server {
+ public:
+  kj::Promise<void> perform(PerformContext context) override {
+    record("effect of nonsense");
+    context.getResults().initResult().initFacts().setAnswer(static_cast<wire::Answer>(99));
+    return kj::READY_NOW;
+  }
+};
+
+// Made by hand, so that it can say what helper-server would not.
+class Liar final : public wire::Helper::Server {
+ public:
+  Liar(const Mode& mode, uint64_t generation, MemoryDriver& driver)
+      : mode(mode), generation(generation), driver(driver) {}
+
+  kj::Promise<void> hello(HelloContext context) override {
+    auto hello = context.getResults().initHello();
+    hello.setName(mode.lie == Lie::NAME ? "another-helper" : mode.name);
+    hello.setRelease(mode.lie == Lie::RELEASE ? "0.0.0" : PRAEFECTUS_RELEASE);
+    hello.setRole(mode.lie == Lie::ROLE ? Role::FILES : Role::DESKTOP);
+    hello.setProtocol(wire::PROTOCOL_VERSION + only(Lie::PROTOCOL));
+    hello.setPid(static_cast<uint32_t>(getpid()) + only(Lie::PID));
+    hello.setGeneration(generation + only(Lie::GENERATION));
+    hello.setMaxElements(bounds::ELEMENTS + only(Lie::ELEMENTS));
+    hello.setMaxDepth(bounds::DEPTH + only(Lie::DEPTH));
+    hello.setMaxTextBytes(bounds::TEXT_BYTES + only(Lie::TEXT));
+    if (mode.lie == Lie::FIELD) {
+      hello.initCapabilities(1)[0].setWhy(static_cast<RefusalCode>(9999));
+    }
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> observe(ObserveContext context) override {
+    auto params = context.getParams();
+    auto frame = KJ_REQUIRE_NONNULL(fixed<16>(params.getFrame()));
+    if (mode.lie == Lie::FRAME) frame[0] ^= 1;
+    return driver.observe(read(params.getWindow()), frame, params.getEpoch(), false)
+        .then([context](Result<Observation> seen) mutable {
+          write(*seen, context.getResults().initResult().initObservation());
+        });
+  }
+
+  kj::Promise<void> prepare(PrepareContext context) override {
+    record("prepare of nonsense");
+    auto results = context.getResults();
+    auto result = results.initResult();
+    result.setReady();
+    if (mode.lie == Lie::PREPARE) {
+      // The union's tag.
+      memset(capnp::toAny(result).getDataSection().begin(), 0x77, 2);
+      return kj::READY_NOW;
+    }
+    results.setPrepared(kj::heap<SenselessPrepared>());
+    return kj::READY_NOW;
+  }
+
+ private:
+  uint16_t only(Lie lie) const { return mode.lie == lie ? 1 : 0; }
+
+  const Mode& mode;
+  uint64_t generation;
+  MemoryDriver& driver;
+};
+
+// Until the supervisor has said something; what was asked for afterwards is never answered.
+[[noreturn]] void keepSilent() {
+  char byte;
+  if (::read(SOCKET, &byte, 1) == 1) record("asked");
+  for (;;) pause();
+}
+
+[[noreturn]] void talkGarbage() {
+  std::array<kj::byte, 4096> bytes;
+  bytes.fill(0xa5);
+  kj::FdOutputStream(SOCKET).write(bytes.data(), bytes.size());
+  for (;;) pause();
+}
+
+int serve(const Mode& mode, uint64_t generation) {
+  attest::initialize();
+  kj::UnixEventPort::captureSignal(SIGUSR2);
+  auto io = kj::setupAsyncIo();
+  auto& timer = io.provider->getTimer();
+  MemoryDriver driver(mode, io.unixEventPort, timer);
+  if (mode.lie >= Lie::NAME) {
+    Channel channel(*io.lowLevelProvider, kj::AutoCloseFd(SOCKET),
+                    kj::heap<Liar>(mode, generation, driver));
+    channel.onDisconnect().wait(io.waitScope);
+    return EXIT_SUCCESS;
+  }
+  HelperSelf self{mode.name, PRAEFECTUS_RELEASE, Role::DESKTOP, generation};
+  auto hash = [](Bytes key, Bytes message) { return attest::keyedDigest(key, message); };
+  return serveHelper(*io.lowLevelProvider, timer, kj::AutoCloseFd(SOCKET), self, driver, hash)
+      .wait(io.waitScope);
+}
+
+}  // namespace
+}  // namespace praefectus
+
+int main(int argc, char* argv[]) {
+  using praefectus::Lie;
+  alarm(300);  // Should a test fail to end it.
+  if (argc != 5) return EXIT_FAILURE;
+  auto& mode = praefectus::modeNamed(argv[0]);
+  praefectus::record(kj::str("start ", getpid()));
+  if (mode.lie == Lie::EXIT) return EXIT_SUCCESS;
+  if (mode.lie == Lie::SILENCE) praefectus::keepSilent();
+  if (mode.lie == Lie::GARBAGE) praefectus::talkGarbage();
+  return praefectus::serve(mode, strtoull(argv[4], nullptr, 10));
+}
