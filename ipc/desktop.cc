@@ -193,6 +193,7 @@ void write(const Sight& from, const Hash& nonce, KeyedHash& hash, wire::Sight::B
     KJ_IF_MAYBE (name, from.name) to.setLabel(bytesOf(hashed(labelBytes(*role, *name))));
   }
   to.setWindowPresent(from.windowPresent);
+  to.setProcessRunning(from.processRunning);
   to.setWindows(bytesOf(hashed(windowBytes(from.windows))));
 }
 

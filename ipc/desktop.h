@@ -111,6 +111,7 @@ struct Sight {
   kj::Maybe<kj::String> name;
   bool windowPresent = false;
   kj::Vector<uint64_t> windows;  // Window ids of the process, any order.
+  bool processRunning = false;
 };
 
 struct Watch {

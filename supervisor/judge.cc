@@ -83,6 +83,8 @@ attest::Evidence judgeInvoke(wire::Facts::Reader facts) {
   bool windowsRead = before.getWindows().size() == sizeof(Hash) &&
                      after.getWindows().size() == sizeof(Hash);
   if (!before.getPresent() || !windowsRead) return evidence(Verdict::UNKNOWN, Method::NONE);
+  // A window that is gone because its application crashed is no sign that the press did its work.
+  if (!after.getProcessRunning()) return evidence(Verdict::UNKNOWN, Method::NONE);
   if (before.getWindowPresent() && !after.getWindowPresent()) {
     return evidence(Verdict::CONFIRMED, Method::TREE_DELTA);
   }

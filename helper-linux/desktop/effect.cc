@@ -27,6 +27,7 @@ Sight sightOf(Look& look, WindowSight window) {
   Sight out;
   out.present = !look.silent && look.attached && look.node.fault == Fault::NONE;
   out.windowPresent = window.present;
+  out.processRunning = window.running;
   out.windows = kj::mv(window.windows);
   if (!out.present) return out;
   out.states = accessibility::wireStates(look.node.stateBits);

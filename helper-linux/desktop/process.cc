@@ -15,6 +15,8 @@ kj::Maybe<uint64_t> startFrom(kj::StringPtr stat) {
   const char* at = strrchr(stat.cStr(), ')');
   if (at == nullptr) return nullptr;
   ++at;
+  // A zombie, and one being removed, have ended; only their parents have not looked yet.
+  if (at[0] == ' ' && (at[1] == 'Z' || at[1] == 'X')) return nullptr;
   for (int field = 3; field < START_FIELD; ++field) {
     if (*at != ' ') return nullptr;
     at = strchr(at + 1, ' ');

@@ -152,6 +152,10 @@ WindowSight TargetCheck::windowSight(const WindowRef& window) {
     out.windows.add(top.id);
     if (top.id == window.window) out.present = true;
   }
+  // Asked after the windows: a process that was ending while they were listed is not taken to run.
+  out.running = startOf(window.process.pid)
+                    .map([&](uint64_t start) { return start == window.process.start; })
+                    .orDefault(false);
   return out;
 }
 
@@ -187,6 +191,7 @@ Result<WindowSight> TargetCheck::checkWindow(const ObservedFrame& frame) {
     if (top.pid == process.pid) out.windows.add(top.id);
   }
   if (!out.present) return Refusal{RefusalCode::TARGET_MISSING, "The window is gone."};
+  out.running = true;
   return kj::mv(out);
 }
 

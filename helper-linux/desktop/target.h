@@ -47,6 +47,7 @@ kj::Promise<kj::Own<Look>> lookAt(ObservedFrame& frame, uint32_t element, kj::Ti
 // The window's side of it.
 struct WindowSight {
   bool present = false;
+  bool running = false;          // The process, and the display that says which windows it has.
   kj::Vector<uint64_t> windows;  // Of the same process.
 };
 

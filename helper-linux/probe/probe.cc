@@ -34,6 +34,7 @@ enum class Mode {
   EQUAL,    // Two buttons named alike.
   NOOP,     // The button does nothing.
   REJECT,   // The entry takes a new text back.
+  CRASH,    // The button's press is recorded, and then the process dies.
   FREEZE,   // The button's press stops the whole process before it is recorded; SIGCONT resumes it.
   RENAME,   // SIGUSR1 gives the button another name.
   REPLACE,  // SIGUSR1 puts an identical button in the button's place.
@@ -50,11 +51,11 @@ struct ModeName {
   Mode mode;
 };
 constexpr ModeName MODES[] = {
-    {"freeze", Mode::FREEZE},   {"plain", Mode::PLAIN},     {"equal", Mode::EQUAL},
-    {"noop", Mode::NOOP},       {"reject", Mode::REJECT},   {"rename", Mode::RENAME},
-    {"replace", Mode::REPLACE}, {"disable", Mode::DISABLE}, {"hide", Mode::HIDE},
-    {"remove", Mode::REMOVE},   {"modal", Mode::MODAL},     {"minimize", Mode::MINIMIZE},
-    {"move", Mode::MOVE},
+    {"crash", Mode::CRASH},       {"freeze", Mode::FREEZE},   {"plain", Mode::PLAIN},
+    {"equal", Mode::EQUAL},       {"noop", Mode::NOOP},       {"reject", Mode::REJECT},
+    {"rename", Mode::RENAME},     {"replace", Mode::REPLACE}, {"disable", Mode::DISABLE},
+    {"hide", Mode::HIDE},         {"remove", Mode::REMOVE},   {"modal", Mode::MODAL},
+    {"minimize", Mode::MINIMIZE}, {"move", Mode::MOVE},
 };
 
 struct Probe {
@@ -114,6 +115,7 @@ void onRecord(GtkButton*, gpointer data) {
   if (probe.mode == Mode::FREEZE) raise(SIGSTOP);
   ++probe.presses;
   write(probe, "record " + std::to_string(probe.presses) + " " + hexOf(entryText(probe)));
+  if (probe.mode == Mode::CRASH) raise(SIGKILL);
 }
 
 void onTwin(GtkButton* button, gpointer data) {
@@ -163,6 +165,7 @@ gboolean onSignal(gpointer data) {
     case Mode::EQUAL:
     case Mode::NOOP:
     case Mode::REJECT:
+    case Mode::CRASH:
     case Mode::FREEZE:
       break;
     case Mode::RENAME:

@@ -42,6 +42,9 @@ struct Sight {
   label @3 :Data;                   # Keyed hash of role and name, 32 bytes; empty when not read.
   windowPresent @4 :Bool;
   windows @5 :Data;                 # Keyed hash of the process's set of window ids, 32 bytes.
+  processRunning @6 :Bool;
+  # The same process, by pid and start time, had not ended, and its windows could be listed. Without
+  # it, a window that is not there says nothing.
 }
 
 enum Answer {

@@ -226,6 +226,8 @@ TEST(Process, theStartTimeIsReadPastAnyProgramName) {
           .orDefault(0),
       4242u);
   EXPECT_TRUE(desktop::startFrom("7 (cut) S 1 2 3"_kj) == nullptr);
+  EXPECT_TRUE(desktop::startFrom("7 (a) Z 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 42 9"_kj) ==
+              nullptr);
   EXPECT_TRUE(desktop::startFrom(""_kj) == nullptr);
 }
 

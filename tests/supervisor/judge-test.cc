@@ -35,6 +35,7 @@ struct Seen {
     for (auto* sight : {&before, &after}) {
       sight->setPresent(true);
       sight->setWindowPresent(true);
+      sight->setProcessRunning(true);
       sight->setWindows(bytesOf(textHash("the windows")));
       sight->setLabel(bytesOf(textHash("the label")));
     }
@@ -381,6 +382,15 @@ TEST(Judge, aWindowThatCloseOrOpenedIsConfirmed) {
   Seen opened;
   opened.after.setWindows(bytesOf(textHash("more windows")));
   EXPECT_EQ(judged(invoking(), opened), "confirmed by tree_delta");
+}
+
+TEST(Judge, aWindowThatWentWithItsProcessProvesNothing) {
+  Seen crashed;
+  crashed.after.setPresent(false);
+  crashed.after.setWindowPresent(false);
+  crashed.after.setWindows(bytesOf(textHash("fewer windows")));
+  crashed.after.setProcessRunning(false);
+  EXPECT_EQ(judged(invoking(), crashed).substr(0, 7), "unknown");
 }
 
 TEST(Judge, anElementThatWentAwayIsConfirmed) {

@@ -220,7 +220,7 @@ class MemoryDriver final : public Driver {
       out.watch = {driver.mode.watched != Watched::NOT, false,
                    driver.mode.watched == Watched::BREACHED, false};
       for (auto sight : {&out.before, &out.after}) {
-        sight->present = sight->windowPresent = true;
+        sight->present = sight->windowPresent = sight->processRunning = true;
         sight->windows.add(7);
         if (request.act.is<SetValueRequest>()) sight->value = kj::str("what was there");
         if (driver.mode.shows != Shows::NOTHING) sight->states.set(State::CHECKABLE);
