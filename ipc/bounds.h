@@ -64,6 +64,7 @@ constexpr kj::Duration CALL = 2 * kj::SECONDS;     // one accessibility call
 constexpr kj::Duration CONNECT = 5 * kj::SECONDS;  // display or bus, at helper start
 constexpr kj::Duration SETTLE =
     500 * kj::MILLISECONDS;                      // readback waits this long for an effect to show
+constexpr kj::Duration LEDGER = 30 * kj::SECONDS;        // one commit; a device that needs longer is broken
 constexpr kj::Duration CLOSE = 3 * kj::SECONDS;  // helper end: close the socket, then SIGKILL
 
 // Restarts: consecutive failed starts of one session's helper before it is left alone.

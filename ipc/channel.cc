@@ -261,9 +261,7 @@ capnp::Capability::Client Channel::bootstrap() {
 
 kj::Promise<void> Channel::onDisconnect() { return parts->gone.addBranch(); }
 bool Channel::peerLeft() const { return parts->messages.peerLeft(); }
-uint64_t Channel::written() const {
-  return parts->stream.written() + parts->network.getCurrentQueueSize();
-}
+uint64_t Channel::written() const { return parts->stream.written(); }
 
 namespace {
 

@@ -2,6 +2,7 @@
 
 #include "ipc/action.h"
 #include "ipc/bounds.h"
+#include "ipc/picture.h"
 
 #include <kj/debug.h>
 #include <kj/refcount.h>
@@ -142,31 +143,21 @@ class Port : public Interface::Server {
 // A picture lives as long as the supervisor holds it, through later observations.
 class PicturePort final : public Port<wire::Picture> {
  public:
-  PicturePort(kj::Own<Serving> connection, const Observation& seen, kj::Array<kj::byte> bytes)
-      : Port(kj::mv(connection)),
-        width(seen.pictureWidth),
-        height(seen.pictureHeight),
-        png(kj::mv(bytes)) {}
+  PicturePort(kj::Own<Serving> connection, PictureData picture)
+      : Port(kj::mv(connection)), picture(kj::mv(picture)) {}
 
   kj::Promise<void> info(InfoContext context) override {
-    auto info = context.getResults().initInfo();
-    info.setWidth(width);
-    info.setHeight(height);
-    info.setSize(png.size());
-    info.setDigest(bytesOf(serving->hash(nullptr, png)));
+    picture.writeInfo(context.getResults().initInfo());
     return kj::READY_NOW;
   }
 
   kj::Promise<void> read(ReadContext context) override {
-    size_t from = std::min<uint64_t>(context.getParams().getOffset(), png.size());
-    size_t to = std::min(from + bounds::PICTURE_CHUNK, png.size());
-    context.getResults().setBytes(png.slice(from, to));
+    context.getResults().setBytes(picture.piece(context.getParams().getOffset()));
     return kj::READY_NOW;
   }
 
  private:
-  uint32_t width, height;
-  kj::Array<kj::byte> png;
+  PictureData picture;
 };
 
 class PreparedPort final : public Port<wire::Prepared> {
@@ -343,7 +334,10 @@ class HelperPort final : public Port<wire::Helper> {
     }
     write(*observed, results.initResult().initObservation());
     KJ_IF_MAYBE (png, observed->picture) {
-      results.setPicture(kj::heap<PicturePort>(kj::addRef(*serving), *observed, kj::mv(*png)));
+      Hash digest = serving->hash(nullptr, *png);
+      results.setPicture(kj::heap<PicturePort>(
+          kj::addRef(*serving), PictureData{observed->pictureWidth, observed->pictureHeight,
+                                            kj::mv(*png), digest}));
     }
   }
 

@@ -35,10 +35,7 @@ Result<Done> admit(const Approved& approved, const Session& session, const Clock
   return Done{};
 }
 
-Result<Done> admitMutation(const Approved& approved, const Session& session, bool acting) {
-  if (!acting) {
-    return Refusal{RefusalCode::DESKTOP_BUSY, "Another supervisor acts on this desktop."_kj};
-  }
+Result<Done> admitMutation(const Approved& approved, const Session& session) {
   if (session.mustObserve) {
     return Refusal{RefusalCode::REOBSERVE_REQUIRED,
                    "The last outcome is unknown; observe first."_kj};

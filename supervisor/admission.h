@@ -26,9 +26,8 @@ Result<Approved> match(attest::Grant grant, kj::Array<kj::byte> actionBytes, con
 // The facts that age, for any operation. Refuses POLICY_DENIED or NO_ACTIVE_SESSION.
 Result<Done> admit(const Approved& approved, const Session& session, const Clock& clock);
 
-// Those that concern mutations besides. Refuses DESKTOP_BUSY, REOBSERVE_REQUIRED and what
-// Frames::check refuses.
-Result<Done> admitMutation(const Approved& approved, const Session& session, bool acting);
+// Those that concern mutations besides. Refuses REOBSERVE_REQUIRED and what Frames::check refuses.
+Result<Done> admitMutation(const Approved& approved, const Session& session);
 
 // When the operation must be over: the action's timeout or the grant's expiry, whichever is first,
 // as milliseconds since boot.

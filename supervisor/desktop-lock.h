@@ -1,14 +1,31 @@
-// One desktop has one actor. The first supervisor of a display holds a lock; others may read.
+// One desktop has one actor. The first supervisor that acts on a display holds its lock until it
+// ends; the others may read.
 #pragma once
 
+#include "supervisor/supervisor.h"
+
 #include <kj/io.h>
-#include <kj/string.h>
 
 namespace praefectus {
 
-// Takes the lock of this display in the user's runtime folder ($XDG_RUNTIME_DIR, else a private
-// folder of the user under /tmp). Nothing when another supervisor has it, or when no folder is safe
-// to use. Held until the descriptor is closed, so the kernel frees it when the process dies.
-kj::Maybe<kj::AutoCloseFd> lockDesktop(kj::StringPtr display);
+// A lock file in a folder of the user that no environment variable names (/run/user/UID, else
+// /tmp/praefectus-UID), called after the X server: every spelling of a local display (":0",
+// "unix:0", "localhost:0.1") is one. Supervisors of other users are not seen.
+class DesktopLock final : public Actor {
+ public:
+  explicit DesktopLock(kj::StringPtr display);
+
+  // Refuses DESKTOP_BUSY: another one holds it, or there is no safe place for the file; the detail
+  // says which. Asked again at every mutation, so that a desktop that has become free is taken.
+  Result<Done> hold() override;
+  bool isFree() override;
+
+ private:
+  kj::Maybe<kj::AutoCloseFd&> lockFile();
+
+  kj::String name;
+  kj::Maybe<kj::AutoCloseFd> file;
+  bool held = false;
+};
 
 }  // namespace praefectus

@@ -22,11 +22,80 @@ void requireStrict(Reader reader) {
   if (!checked.ok()) KJ_FAIL_REQUIRE("the helper's answer is not of its schema");
 }
 
-// Every refusal promises that nothing was sent, but for one that promises nothing: a helper has no
-// use for that word, and one that says it is not believed.
+// What a helper may say no with: words about the desktop and the target. The others are ours
+// (grants, sessions, the ledger) or promise nothing (outcomeUnknown); a helper that uses one is not
+// believed.
+constexpr bool isHelpersWord(RefusalCode code) {
+  switch (code) {
+    case RefusalCode::PERMISSION_MISSING:
+    case RefusalCode::PERMISSION_PENDING:
+    case RefusalCode::INVALID_COORDINATE:
+    case RefusalCode::CAPTURE_FAILED:
+    case RefusalCode::SENSITIVITY_BLOCKED:
+    case RefusalCode::UNSUPPORTED_ACTION:
+    case RefusalCode::STALE_FRAME:
+    case RefusalCode::TARGET_MISSING:
+    case RefusalCode::AMBIGUOUS_TARGET:
+    case RefusalCode::TARGET_CHANGED:
+    case RefusalCode::TARGET_MISMATCH:
+    case RefusalCode::TARGET_OCCLUDED:
+    case RefusalCode::TARGET_DISABLED:
+    case RefusalCode::TARGET_HIDDEN:
+    case RefusalCode::PAGE_TARGET_CHANGED:
+    case RefusalCode::USER_INTERVENED:
+    case RefusalCode::SCREEN_LOCKED:
+    case RefusalCode::BLOCKED_URL:
+    case RefusalCode::DISPATCH_REFUSED:
+    case RefusalCode::MALFORMED:
+    case RefusalCode::NO_DISPLAY:
+    case RefusalCode::NO_ACCESSIBILITY_BUS:
+    case RefusalCode::NOT_ANSWERING:
+    case RefusalCode::ACCESSIBILITY_OFF:
+      return true;
+    case RefusalCode::POLICY_DENIED:
+    case RefusalCode::POLICY_FORBIDDEN:
+    case RefusalCode::ABORTED:
+    case RefusalCode::TIMEOUT:
+    case RefusalCode::NO_ACTIVE_FRAME:
+    case RefusalCode::NO_ACTIVE_SESSION:
+    case RefusalCode::STALE_EPOCH:
+    case RefusalCode::WITHHELD_VALUE_REPLAYED:
+    case RefusalCode::DUPLICATE_ACTION:
+    case RefusalCode::REOBSERVE_REQUIRED:
+    case RefusalCode::USER_STOPPED:
+    case RefusalCode::SERVICE_UNAVAILABLE:
+    case RefusalCode::SERVICE_MISMATCH:
+    case RefusalCode::OUTCOME_UNKNOWN:
+    case RefusalCode::UNKNOWN_FIELD:
+    case RefusalCode::UNSUPPORTED_VERSION:
+    case RefusalCode::OPERATION_CONFLICT:
+    case RefusalCode::BUSY:
+    case RefusalCode::DESKTOP_BUSY:
+    case RefusalCode::LEDGER_FOREIGN:
+    case RefusalCode::LEDGER_BUSY:
+    case RefusalCode::LEDGER_POISONED:
+    case RefusalCode::GRANT_SPENT:
+      return false;
+  }
+  return false;
+}
+
 RefusalCode codeFrom(wire::Refusal::Reader refusal) {
-  KJ_REQUIRE(refusal.getCode() != RefusalCode::OUTCOME_UNKNOWN, "a refusal that promises nothing");
+  KJ_REQUIRE(isHelpersWord(refusal.getCode()), "a refusal that is not a helper's to give");
   return refusal.getCode();
+}
+
+// What a desktop helper offers, by name and in this order; whether it works now is another
+// question.
+constexpr kj::StringPtr OFFERED[] = {"list"_kj, "observe"_kj, "picture"_kj, "invoke"_kj,
+                                     "set_value"_kj};
+
+bool offersAll(capnp::List<wire::Capability>::Reader capabilities) {
+  if (capabilities.size() != kj::size(OFFERED)) return false;
+  for (uint i = 0; i < capabilities.size(); ++i) {
+    if (capabilities[i].getName() != OFFERED[i]) return false;
+  }
+  return true;
 }
 
 // A refusal as the helper sent it, with our own sentence: its text is not passed on.
@@ -99,7 +168,7 @@ Result<Done> HelperLink::compareHello(wire::HelperHello::Reader hello,
               hello.getProtocol() == wire::PROTOCOL_VERSION && hello.getPid() == child->pid() &&
               hello.getGeneration() == self.generation &&
               hello.getMaxElements() == bounds::ELEMENTS && hello.getMaxDepth() == bounds::DEPTH &&
-              hello.getMaxTextBytes() == bounds::TEXT_BYTES;
+              hello.getMaxTextBytes() == bounds::TEXT_BYTES && offersAll(hello.getCapabilities());
   if (same) return Done{};
   return Refusal{RefusalCode::SERVICE_MISMATCH, "The helper's hello differs from its manifest."_kj};
 }
@@ -162,11 +231,11 @@ kj::Promise<Result<ObservationHeld>> HelperLink::observe(const WindowRef& window
   request.setEpoch(epoch);
   request.setPicture(picture);
   kj::Promise<Result<ObservationHeld>> call = request.send().then(
-      [window, frame, epoch,
-       picture](capnp::Response<wire::Helper::ObserveResults>&& answer) -> Result<ObservationHeld> {
+      [window, frame, epoch, picture](capnp::Response<wire::Helper::ObserveResults>&& answer)
+          -> kj::Promise<Result<ObservationHeld>> {
         requireStrict(wire::Helper::ObserveResults::Reader(answer));
         auto result = answer.getResult();
-        if (result.isRefusal()) return refusalFrom(result.getRefusal());
+        if (result.isRefusal()) return Result<ObservationHeld>(refusalFrom(result.getRefusal()));
         auto seen = result.getObservation();
         // The frame is ours; a helper that answers with another one is talking about something
         // else.
@@ -177,8 +246,15 @@ kj::Promise<Result<ObservationHeld>> HelperLink::observe(const WindowRef& window
                    (picture || !answer.hasPicture()));
         ObservationHeld held;
         held.message->setRoot(seen);
-        if (answer.hasPicture()) held.picture = answer.getPicture();
-        return kj::mv(held);
+        if (!answer.hasPicture()) return Result<ObservationHeld>(kj::mv(held));
+        // Fetched here, within the deadline and under the strict reader, so that the host never
+        // talks to a helper.
+        return fetchPicture(answer.getPicture(),
+                            [](Bytes bytes) { return attest::digestOf(bytes); })
+            .then([held = kj::mv(held)](PictureData data) mutable -> Result<ObservationHeld> {
+              held.picture = kj::mv(data);
+              return kj::mv(held);
+            });
       });
   return guarded(kj::mv(call), within);
 }

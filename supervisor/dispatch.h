@@ -8,6 +8,7 @@
 #include "attest/image.h"
 #include "ipc/action.h"
 #include "ipc/channel.h"
+#include "ipc/picture.h"
 #include "ipc/schema/helper.capnp.h"
 #include "supervisor/launch/launcher.h"
 
@@ -47,7 +48,7 @@ using Performed = kj::OneOf<FactsHeld, RefusedBySelf, NothingSent, Lost>;
 
 // An observation, and the picture that goes with it.
 struct ObservationHeld : Held<wire::Observation> {
-  kj::Maybe<wire::Picture::Client> picture;
+  kj::Maybe<PictureData> picture;
 };
 using DesktopHeld = Held<wire::Desktop>;
 using StatusHeld = Held<wire::HelperStatus>;

@@ -41,12 +41,12 @@ Result<Done> Frames::check(const ElementTarget& target, uint64_t helperGeneratio
       case Fate::SPENT:
         return Refusal{RefusalCode::STALE_FRAME, "An action spent this frame."_kj};
       case Fate::VOID:
-        return Refusal{RefusalCode::STALE_FRAME, "The helper that took this frame is gone."_kj};
+        return Refusal{RefusalCode::STALE_FRAME, "The helper no longer holds this frame."_kj};
       case Fate::CURRENT:
         break;
     }
     if (entry.helperGeneration != helperGeneration) {
-      return Refusal{RefusalCode::STALE_FRAME, "The helper that took this frame is gone."_kj};
+      return Refusal{RefusalCode::STALE_FRAME, "The helper no longer holds this frame."_kj};
     }
     if (clock.bootMs() - entry.takenAt >= FRAME_LIFE_MS) {
       return Refusal{RefusalCode::STALE_FRAME, "The frame is older than 30 seconds."_kj};

@@ -16,8 +16,8 @@ class Frames {
  public:
   explicit Frames(const Clock& clock) : clock(clock) {}
 
-  // The next frame's id and epoch. It becomes current when `taken` is called, not before: an
-  // observation that fails leaves the current frame as it was.
+  // The next frame's id and epoch. It becomes current when `taken` is called, not before. A helper
+  // that was asked has forgotten the earlier frame, also when it then refused: see voidAll.
   struct Drawn {
     FrameId id;
     uint64_t epoch;
@@ -27,7 +27,7 @@ class Frames {
 
   // A mutation was dispatched, or may have been: what was seen is no longer what is there.
   void spend();
-  // The helper that holds the live objects of our frames is gone.
+  // The live objects of our frames are gone: the helper ended, or was asked for a new observation.
   void voidAll();
 
   // Refuses NO_ACTIVE_FRAME, STALE_EPOCH, STALE_FRAME or TARGET_MISMATCH.

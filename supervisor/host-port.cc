@@ -38,6 +38,25 @@ Result<Submission> readSubmission(wire::Submission::Reader from) {
 
 // Every call that takes time lets itself be withdrawn: a call is not what keeps its operation
 // going, and one that outlived its connection would keep the session open.
+// A picture that the supervisor holds; it lives as long as the host keeps the capability.
+class PicturePort final : public Strict<wire::Picture> {
+ public:
+  explicit PicturePort(PictureData picture) : picture(kj::mv(picture)) {}
+
+ protected:
+  kj::Promise<void> info(InfoContext context) override {
+    picture.writeInfo(context.getResults().initInfo());
+    return kj::READY_NOW;
+  }
+  kj::Promise<void> read(ReadContext context) override {
+    context.getResults().setBytes(picture.piece(context.getParams().getOffset()));
+    return kj::READY_NOW;
+  }
+
+ private:
+  PictureData picture;
+};
+
 class SessionPort final : public Strict<wire::Session> {
  public:
   SessionPort(Supervisor& supervisor, kj::Own<Session> session)
@@ -93,7 +112,8 @@ class SessionPort final : public Strict<wire::Session> {
             return;
           }
           results.initResult().setObservation(seen->get());
-          KJ_IF_MAYBE (picture, seen->picture) results.setPicture(kj::mv(*picture));
+          KJ_IF_MAYBE (picture, seen->picture)
+            results.setPicture(kj::heap<PicturePort>(kj::mv(*picture)));
         });
   }
 
@@ -165,7 +185,7 @@ class HostPort final : public Strict<wire::Supervisor> {
     write(ledger.id(), info.initLedger());
     info.setReceiptKey(bytesOf(ledger.receiptKey()));
     info.setSubject(supervisor.subjectName());
-    info.setActing(supervisor.acts());
+    info.setActing(supervisor.mayAct());
     info.setRecovered(ledger.recovered().settled);
     return kj::READY_NOW;
   }

@@ -80,8 +80,8 @@ bool meaningfulChange(States before, States after) {
 attest::Evidence judgeInvoke(wire::Facts::Reader facts) {
   auto before = facts.getBefore();
   auto after = facts.getAfter();
-  bool windowsRead = before.getWindows().size() == sizeof(Hash) &&
-                     after.getWindows().size() == sizeof(Hash);
+  bool windowsRead =
+      before.getWindows().size() == sizeof(Hash) && after.getWindows().size() == sizeof(Hash);
   if (!before.getPresent() || !windowsRead) return evidence(Verdict::UNKNOWN, Method::NONE);
   // A window that is gone because its application crashed is no sign that the press did its work.
   if (!after.getProcessRunning()) return evidence(Verdict::UNKNOWN, Method::NONE);
@@ -159,6 +159,11 @@ Judgement judge(const Action& action, const Hash& nonce, wire::Facts::Reader fac
     KJ_CASE_ONEOF(invoke, InvokeRequest) { out.evidence = judgeInvoke(facts); }
     KJ_CASE_ONEOF(list, ListAct) { KJ_FAIL_REQUIRE("a read has no evidence"); }
     KJ_CASE_ONEOF(observe, ObserveAct) { KJ_FAIL_REQUIRE("a read has no evidence"); }
+  }
+  // A control that says no, with nothing to show otherwise, most likely did nothing. Its word alone
+  // never makes a success, and here it does not make an unverified one either.
+  if (out.declined && out.evidence.verdict == Verdict::UNVERIFIABLE) {
+    out.evidence.verdict = Verdict::SUSPECTED_NOOP;
   }
   return out;
 }

@@ -139,11 +139,10 @@ class Main {
       return true;
     }
     const char* display = getenv("DISPLAY");
-    auto desktop = lockDesktop(display == nullptr ? "none" : display);
-
+    DesktopLock desktop(display == nullptr ? "none" : display);
     DesktopHelpers helpers(*io.lowLevelProvider, timer, *launcher, (*opened)->ring(),
                            kj::mv(image));
-    Supervisor supervisor(**opened, helpers, clock, kj::str("uid:", peer->uid), desktop != nullptr);
+    Supervisor supervisor(**opened, helpers, desktop, clock, timer, kj::str("uid:", peer->uid));
     {
       Channel channel(*io.lowLevelProvider, kj::mv(socket), servePort(supervisor));
       channel.onDisconnect().wait(io.waitScope);

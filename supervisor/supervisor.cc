@@ -48,6 +48,7 @@ struct Operation {
   const uint64_t deadline;        // Milliseconds since boot.
   attest::HelperIdentity helper;  // Set once one has prepared it.
   bool cancelled = false;
+  kj::Maybe<attest::Envelope> receipt;  // Set when it has ended.
   kj::PromiseFulfillerPair<void> cancelSignal;
   kj::ForkedPromise<void> cancelSeen;
   kj::Maybe<kj::ForkedPromise<kj::Own<Answer>>> answer;
@@ -65,6 +66,9 @@ constexpr Refusal UNSETTLED = {
     "This operation was claimed and could not be settled; it is not sent again."_kj};
 constexpr Refusal UNRECORDED = {RefusalCode::OUTCOME_UNKNOWN,
                                 "The ending could not be recorded; the next start settles it."_kj};
+constexpr Refusal STOPPED = {
+    RefusalCode::LEDGER_POISONED,
+    "A write to the ledger failed; nothing is done until the next start."_kj};
 constexpr Refusal TOO_MANY = {RefusalCode::BUSY, "Too many operations are in flight."_kj};
 
 kj::Own<Answer> refused(Refusal refusal) {
@@ -131,6 +135,7 @@ kj::Promise<kj::Own<Answer>> Supervisor::execute(Session& session, Submission su
   // 5  Known: in flight, or recorded. No fact that ages is looked at before this is answered.
   KJ_IF_MAYBE (first, inFlight.find(id)) {
     if (!attest::same((*first)->grant().actionHash, hash)) return refused(CONFLICT);
+    KJ_IF_MAYBE (receipt, (*first)->receipt) return recorded(receipt->clone(), true);
     return KJ_ASSERT_NONNULL((*first)->answer).addBranch().then([](kj::Own<Answer> answer) {
       return again(kj::mv(answer));
     });
@@ -167,7 +172,9 @@ kj::Own<Answer> Supervisor::carryOut(Operation& op, kj::WaitScope& wait) {
   // 6  Admitted: the facts that age. A no leaves no trace, and the id can still be used.
   auto admitted = admit(op.approved, session, clock);
   if (!admitted.ok()) return refused(admitted.refusal());
-  auto fit = admitMutation(op.approved, session, acting);
+  auto held = actor.hold();
+  if (!held.ok()) return refused(held.refusal());
+  auto fit = admitMutation(op.approved, session);
   if (!fit.ok()) return refused(fit.refusal());
   KJ_IF_MAYBE (stop, mustStop(op)) return refused(refusalFor(*stop));
   auto& helper = KJ_ASSERT_NONNULL(session.liveHelper());
@@ -189,12 +196,13 @@ kj::Own<Answer> Supervisor::carryOut(Operation& op, kj::WaitScope& wait) {
   op.listener->reached(wire::Stage::PREPARED);
 
   // 8  Claimed: durable before the first byte of the effect leaves this process.
-  auto claimed = ledger.claim(op.claim(clock.wallMs())).wait(wait);
+  auto claimed = recordedIn(ledger.claim(op.claim(clock.wallMs())), wait);
   if (!claimed.ok()) return refused(claimed.refusal());
   session.frames.spend();
   op.listener->reached(wire::Stage::CLAIMED);
 
   // 9  Performed. Nothing waits between this last look and the call.
+  if (!usable()) return refused(STOPPED);
   KJ_IF_MAYBE (stop, mustStop(op)) return settle(op, endingFor(*stop, clock.wallMs()), wait);
   auto performed = helper.perform(kj::mv(*prepared), remaining(op.deadline)).wait(wait);
 
@@ -204,8 +212,10 @@ kj::Own<Answer> Supervisor::carryOut(Operation& op, kj::WaitScope& wait) {
   // 11  Settled: durable, chained, signed.
   auto answer = settle(op, kj::mv(ending), wait);
 
-  // 12  A fresh observation, unless the outcome is unknown: then the host has to look by itself.
-  if (answer->refusal == nullptr && !session.mustObserve) {
+  // 12  A fresh observation, unless the outcome is unknown (then the host has to look by itself),
+  //     nothing was sent, or nobody is left to look.
+  if (answer->refusal == nullptr && !session.mustObserve && !session.closed &&
+      !performed.is<NothingSent>()) {
     auto fresh = look(session, op.action().window, false, clock.bootMs() + READ_MS, wait);
     if (fresh.ok()) {
       answer->fresh = kj::mv(*fresh);
@@ -246,19 +256,32 @@ ledger::Ending Supervisor::endingOf(const Operation& op, const Hash& nonce,
 
 kj::Own<Answer> Supervisor::settle(Operation& op, ledger::Ending ending, kj::WaitScope& wait) {
   bool unknown = ending.terminal == Terminal::OUTCOME_UNKNOWN;
-  auto receipt = ledger.settle(kj::str(op.grant().operation), kj::mv(ending)).wait(wait);
+  auto receipt = recordedIn(ledger.settle(kj::str(op.grant().operation), kj::mv(ending)), wait);
   if (unknown || !receipt.ok()) op.session->mustObserve = true;
   if (!receipt.ok()) return refused(UNRECORDED);
+  op.receipt = receipt->clone();
   return recorded(kj::mv(*receipt), false);
 }
 
 kj::Own<Answer> Supervisor::conclude(Operation& op, ledger::Ending ending, kj::WaitScope& wait) {
-  auto receipt = ledger.conclude(op.claim(clock.wallMs()), kj::mv(ending)).wait(wait);
+  auto receipt = recordedIn(ledger.conclude(op.claim(clock.wallMs()), kj::mv(ending)), wait);
   if (!receipt.ok()) return refused(receipt.refusal());
+  op.receipt = receipt->clone();
   return recorded(kj::mv(*receipt), false);
 }
 
+// A write that does not come back may be on disk or not, as one that failed: the same caution.
+template <typename T>
+Result<T> Supervisor::recordedIn(kj::Promise<Result<T>> write, kj::WaitScope& wait) {
+  kj::Promise<Result<T>> late = timer.afterDelay(bounds::LEDGER).then([this]() -> Result<T> {
+    stalled = true;
+    return STOPPED;
+  });
+  return write.exclusiveJoin(kj::mv(late)).wait(wait);
+}
+
 Result<Approved> Supervisor::approve(const Session& session, Submission& submission) const {
+  if (!usable()) return STOPPED;
   auto grant = attest::openGrant(ledger.ring(), submission.grant);
   if (!grant.ok()) return grant.refusal();
   return match(kj::mv(*grant), kj::mv(submission.action), ledger.id(), subject, session);
@@ -319,7 +342,10 @@ Result<ObservationHeld> Supervisor::look(Session& session, const WindowRef& wind
   auto frame = session.frames.draw();
   auto seen =
       (*helper)->observe(window, frame.id, frame.epoch, picture, remaining(deadline)).wait(wait);
-  if (!seen.ok()) return seen.refusal();
+  if (!seen.ok()) {
+    session.frames.voidAll();
+    return seen.refusal();
+  }
   session.frames.taken(frame, window, (*helper)->generation());
   session.mustObserve = false;
   return kj::mv(*seen);
@@ -331,7 +357,7 @@ kj::Promise<Result<ObservationHeld>> Supervisor::observe(Session& session, Submi
   return inTurn<ObservationHeld>(
       session, [this, window = approved->action.window,
                 picture = approved->action.act.get<ObserveAct>().picture,
-                deadline = deadlineOf(*approved, clock)](Session& own, kj::WaitScope& wait) {
+                deadline = readDeadline(*approved)](Session& own, kj::WaitScope& wait) {
         return look(own, window, picture, deadline, wait);
       });
 }
@@ -340,7 +366,7 @@ kj::Promise<Result<DesktopHeld>> Supervisor::list(Session& session, Submission s
   auto approved = approveRead(session, submission, "list");
   if (!approved.ok()) return Result<DesktopHeld>(approved.refusal());
   return inTurn<DesktopHeld>(
-      session, [this, deadline = deadlineOf(*approved, clock)](Session& own, kj::WaitScope& wait) {
+      session, [this, deadline = readDeadline(*approved)](Session& own, kj::WaitScope& wait) {
         auto helper = helperFor(own, deadline, wait);
         if (!helper.ok()) return Result<DesktopHeld>(helper.refusal());
         return (*helper)->list(remaining(deadline)).wait(wait);
@@ -348,7 +374,8 @@ kj::Promise<Result<DesktopHeld>> Supervisor::list(Session& session, Submission s
 }
 
 kj::Promise<Result<StatusHeld>> Supervisor::capabilities(Session& session) {
-  return inTurn<StatusHeld>(session, [](Session& own, kj::WaitScope& wait) {
+  return inTurn<StatusHeld>(session, [this](Session& own, kj::WaitScope& wait) {
+    if (!usable()) return Result<StatusHeld>(STOPPED);
     auto helper = own.helper(wait);
     if (!helper.ok()) return Result<StatusHeld>(helper.refusal());
     return (*helper)->status(bounds::READ).wait(wait);
@@ -383,9 +410,14 @@ kj::Promise<Result<T>> Supervisor::inTurn(Session& session, Work work) {
   return kj::mv(answer.promise);
 }
 
+// A read is over by its own timeout or bounds::READ, whichever is first.
+uint64_t Supervisor::readDeadline(const Approved& approved) const {
+  return kj::min(deadlineOf(approved, clock), clock.bootMs() + READ_MS);
+}
+
 bool Supervisor::cancel(Session& session, kj::StringPtr id) {
   KJ_IF_MAYBE (operation, inFlight.find(id)) {
-    if ((*operation)->session.get() != &session) return false;
+    if ((*operation)->session.get() != &session || (*operation)->receipt != nullptr) return false;
     (*operation)->cancel();
     return true;
   }
@@ -431,13 +463,14 @@ bool Supervisor::isActing(const Session& session) const {
   return false;
 }
 
-Supervisor::Supervisor(ledger::Ledger& ledger, HelperSource& helpers, const Clock& clock,
-                       kj::String subject, bool acting)
+Supervisor::Supervisor(ledger::Ledger& ledger, HelperSource& helpers, Actor& actor,
+                       const Clock& clock, kj::Timer& timer, kj::String subject)
     : ledger(ledger),
       helpers(helpers),
+      actor(actor),
       clock(clock),
+      timer(timer),
       subject(kj::mv(subject)),
-      acting(acting),
       fibers(FIBER_STACK),
       operations(*this) {}
 

@@ -25,6 +25,16 @@ class Listener {
   virtual void reached(wire::Stage stage) = 0;
 };
 
+// The right to act on this desktop, which one supervisor has at a time.
+class Actor {
+ public:
+  virtual ~Actor() noexcept(false) = default;
+  // Ours from now on, until this supervisor ends. Refuses DESKTOP_BUSY.
+  virtual Result<Done> hold() = 0;
+  // Whether `hold` would succeed now.
+  virtual bool isFree() = 0;
+};
+
 // The answer to a mutation. Shared by all who asked for the same operation.
 struct Answer : kj::Refcounted {
   kj::Maybe<Refusal> refusal;  // Set: nothing was recorded, and there is no receipt.
@@ -42,10 +52,8 @@ enum class Stop : uint8_t { CANCELLED, EXPIRED, HELPER_GONE };
 
 class Supervisor final : private kj::TaskSet::ErrorHandler {
  public:
-  // `acting` says whether this supervisor holds the desktop; without it every mutation is
-  // desktopBusy.
-  Supervisor(ledger::Ledger& ledger, HelperSource& helpers, const Clock& clock, kj::String subject,
-             bool acting);
+  Supervisor(ledger::Ledger& ledger, HelperSource& helpers, Actor& actor, const Clock& clock,
+             kj::Timer& timer, kj::String subject);
   ~Supervisor() noexcept(false);
 
   // Refuses BUSY, MALFORMED.
@@ -65,7 +73,8 @@ class Supervisor final : private kj::TaskSet::ErrorHandler {
   // A mutation, at most once.
   kj::Promise<kj::Own<Answer>> execute(Session& session, Submission submission,
                                        kj::Own<Listener> listener);
-  // Withdraws an operation of this session that is in flight; says whether there was one.
+  // Withdraws an operation of this session that is in flight and not ended; says whether there was
+  // one.
   bool cancel(Session& session, kj::StringPtr operation);
 
   // Resolves when every session was left and nothing is in flight: what was dispatched has been
@@ -74,7 +83,7 @@ class Supervisor final : private kj::TaskSet::ErrorHandler {
 
   ledger::Ledger& book() { return ledger; }
   kj::StringPtr subjectName() const { return subject; }
-  bool acts() const { return acting; }
+  bool mayAct() { return actor.isFree(); }
 
  private:
   kj::Own<Answer> carryOut(Operation& operation, kj::WaitScope& wait);
@@ -93,18 +102,24 @@ class Supervisor final : private kj::TaskSet::ErrorHandler {
   kj::PromiseForResult<Work, kj::WaitScope&> inFiber(Work work);
   template <typename T, typename Work>
   kj::Promise<Result<T>> inTurn(Session& session, Work work);
+  template <typename T>
+  Result<T> recordedIn(kj::Promise<Result<T>> write, kj::WaitScope& wait);
+  bool usable() const { return !stalled && ledger.usable(); }
   bool isActing(const Session& session) const;
   void forgetExpiredReads();
+  uint64_t readDeadline(const Approved& approved) const;
   kj::Duration remaining(uint64_t deadline) const;
   void taskFailed(kj::Exception&& exception) override;
 
   ledger::Ledger& ledger;
   HelperSource& helpers;
+  Actor& actor;
   const Clock& clock;
+  kj::Timer& timer;
   const kj::String subject;
-  const bool acting;
 
   bool ending = false;
+  bool stalled = false;  // A write to the ledger has not come back in time.
   uint64_t lastSession = 0;
   unsigned liveSessions = 0;
   kj::Maybe<kj::Own<kj::PromiseFulfiller<void>>> lastLeft;

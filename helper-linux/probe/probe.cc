@@ -9,6 +9,7 @@
 //   text <bytes> <hex>        the entry holds this now
 //   record <n> <hex>          the button was pressed the n-th time; the entry's text
 //   twin <1|2>                one of the two equal buttons was pressed (mode equal)
+//   secret <bytes>            the password entry changed and is that long now
 //   check on|off
 //   slider <value>
 //   changed                   SIGUSR1 has done what the mode says
@@ -44,6 +45,7 @@ enum class Mode {
   MODAL,    // SIGUSR1 opens a modal dialog.
   MINIMIZE,  // SIGUSR1 minimizes the window.
   MOVE,      // SIGUSR1 moves the window by seven pixels.
+  SECRET,    // The password entry holds a text from the start.
 };
 
 struct ModeName {
@@ -55,8 +57,10 @@ constexpr ModeName MODES[] = {
     {"equal", Mode::EQUAL},       {"noop", Mode::NOOP},       {"reject", Mode::REJECT},
     {"rename", Mode::RENAME},     {"replace", Mode::REPLACE}, {"disable", Mode::DISABLE},
     {"hide", Mode::HIDE},         {"remove", Mode::REMOVE},   {"modal", Mode::MODAL},
-    {"minimize", Mode::MINIMIZE}, {"move", Mode::MOVE},
+    {"minimize", Mode::MINIMIZE}, {"move", Mode::MOVE},       {"secret", Mode::SECRET},
 };
+
+constexpr const char* KEPT_SECRET = "correct horse battery";
 
 struct Probe {
   int record = -1;
@@ -107,6 +111,12 @@ void onText(GtkEditable*, gpointer data) {
     probe.rejecting = true;
     g_idle_add(takeBack, &probe);
   }
+}
+
+// Its length only, as the record is a file.
+void onSecret(GtkEditable* secret, gpointer data) {
+  size_t bytes = strlen(gtk_entry_get_text(GTK_ENTRY(secret)));
+  write(*static_cast<Probe*>(data), "secret " + std::to_string(bytes));
 }
 
 void onRecord(GtkButton*, gpointer data) {
@@ -167,6 +177,7 @@ gboolean onSignal(gpointer data) {
     case Mode::REJECT:
     case Mode::CRASH:
     case Mode::FREEZE:
+    case Mode::SECRET:
       break;
     case Mode::RENAME:
       gtk_button_set_label(GTK_BUTTON(probe.button), "Erase");
@@ -246,6 +257,8 @@ void build(Probe& probe, const char* title, bool acceptFocus) {
   GtkWidget* secret = addEntry(box, "Password", "Password");
   gtk_entry_set_visibility(GTK_ENTRY(secret), FALSE);
   gtk_entry_set_input_purpose(GTK_ENTRY(secret), GTK_INPUT_PURPOSE_PASSWORD);
+  g_signal_connect(secret, "changed", G_CALLBACK(onSecret), &probe);
+  if (probe.mode == Mode::SECRET) gtk_entry_set_text(GTK_ENTRY(secret), KEPT_SECRET);
 
   probe.buttons = gtk_box_new(GTK_ORIENTATION_HORIZONTAL, 6);
   gtk_box_pack_start(GTK_BOX(box), probe.buttons, FALSE, FALSE, 0);

@@ -85,7 +85,7 @@ struct Cuts {
 
 struct Frame {
   # A moment of one window. Coordinates and elements mean something only inside it. It is usable for
-  # 30 seconds; the session's next observation, and any mutation, spends it.
+  # 30 seconds; the session's next observation, and any mutation that was claimed, spends it.
   id @0 :Data;             # 16 random bytes, drawn by the supervisor.
   epoch @1 :UInt64;        # Counts the session's frames, from 1.
   window @2 :Words.WindowRef;

@@ -12,7 +12,8 @@ using Seen = import "desktop.capnp";
 $Cxx.namespace("praefectus::wire");
 
 struct HelperHello {
-  # Every field is compared with the manifest, the launcher's report or our own bounds.
+  # Every field is compared with the manifest, the launcher's report or our own bounds; of the
+  # capabilities their names and order, since whether they work changes.
   name @0 :Text;
   release @1 :Text;
   role @2 :Words.Role;

@@ -16,7 +16,9 @@ struct SupervisorInfo {
   ledger @2 :Words.LedgerId;     # The audience to sign grants for.
   receiptKey @3 :Data;           # Ed25519 public key, 32 bytes.
   subject @4 :Text;              # Who the kernel says the host is: "uid:0".
-  acting @5 :Bool;               # Whether this supervisor holds the desktop; false: mutations are desktopBusy.
+  acting @5 :Bool;
+  # Whether no other supervisor acted on this desktop at this moment. The first mutation takes it for
+  # good; while another one has it, mutations are desktopBusy.
   recovered @6 :UInt32;          # Operations found open at this start and settled as outcomeUnknown.
 }
 
@@ -78,7 +80,7 @@ struct Outcome {
   receipt @0 :Signed;
   replayed @1 :Bool;          # Recorded earlier; nothing was dispatched by this call.
   fresh :union {
-    none @2 :Void;                      # Replayed, or the session must observe by itself first.
+    none @2 :Void;                      # Replayed, unknown, or not performed: observe when you need to.
     observation @3 :Seen.Observation;   # The same window after the action, with its new frame.
     refusal @4 :Words.Refusal;          # Why the window could not be read again.
   }

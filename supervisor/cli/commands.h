@@ -7,9 +7,9 @@ namespace praefectus::cli {
 
 using Arguments = kj::ArrayPtr<const kj::StringPtr>;
 
-// Takes "--name VALUE" out of a command's arguments, and plain flags; what is left is positional.
-// Throws a usage Failure for an unknown or repeated option, a missing value, or too many
-// positionals.
+// Takes "--name VALUE" and "--name=VALUE" out of a command's arguments, and plain flags; what is
+// left is positional. Throws a usage Failure for an unknown or repeated option, a missing value, or
+// too many positionals.
 class Options {
  public:
   struct Spec {

@@ -1,7 +1,8 @@
 // The demo: the whole of Praefectus on a real editor, then the attacks and the crashes.
 //
-// What each step claims is checked against the application's own record (the file it saves) or
-// against the kernel, never against our own report alone.
+// What a step claims is checked with the application, never against our own report alone: what was
+// done, against the file the editor saves; what was refused, by looking again: the editor's text
+// and file are as they were, and the editor itself has nothing to save.
 #include "supervisor/cli/bus-witness.h"
 #include "supervisor/cli/commands.h"
 #include "supervisor/cli/own-host.h"
@@ -12,8 +13,11 @@
 #include <kj/debug.h>
 #include <kj/filesystem.h>
 
+#include <cctype>
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -31,8 +35,9 @@ class Stage {
   explicit Stage(bool json) : fd(json ? STDERR_FILENO : STDOUT_FILENO) {}
 
   void say(kj::StringPtr text) const {
-    auto line = kj::str(text, "\n");
-    kj::FdOutputStream(fd).write(line.begin(), line.size());
+    if (writeAll(fd, kj::str(text, "\n"))) return;
+    throw Failure{ExitCode::OUTPUT_LOST, kj::str("output_failed"),
+                  kj::str("the demo's account could not be written"), kj::str()};
   }
 
  private:
@@ -134,16 +139,25 @@ class Demo {
     report.ok = ok;
     report.beside = {{"steps", steps}};
     report.data = {{"pictures", {json(picture("before")), json(picture("after"))}},
-                   {"ledger", json(ledgerFolder)}};
+                   {"note", json(note)},
+                   {"ledger", json(ledgerFolder)},
+                   {"key", receiptKey.cStr()},
+                   {"operation", first.operation.cStr()}};
     if (ok) {
-      report.text = kj::str("\nEvery step held. Kept for you:\n  pictures  ", picture("before"),
-                            "\n            ", picture("after"), "\n  ledger    ", ledgerFolder,
-                            "\n            praefectus verify --ledger ", ledgerFolder, "\n");
+      auto program = quoted(ownProgram());
+      auto ledger = quoted(ledgerFolder);
+      report.text = kj::str("\nEvery step held. Kept for you:\n  before    ", picture("before"),
+                            "\n  after     ", picture("after"), "\n  note      ", note,
+                            " (the editor's own file)\n  ledger    ", ledgerFolder,
+                            "\n\nTo check the ledger, and to read the first receipt:\n  ", program,
+                            " verify --ledger ", ledger, " --key ", receiptKey, "\n  ", program,
+                            " status --ledger ", ledger, " ", first.operation, "\n");
     } else {
       report.code = kj::str("demo_failed");
       report.message = kj::str("a step of the demo did not hold");
-      report.text = kj::str("\nA step did not hold; what was kept is in ", folder,
-                            ". `praefectus doctor` may say why.\n");
+      report.hint = kj::str("`praefectus doctor` may say why.");
+      report.text =
+          kj::str("\nA step did not hold; what was kept is in ", folder, ". ", report.hint, "\n");
     }
     return report;
   }
@@ -165,10 +179,10 @@ class Demo {
              kj::str(capability.name, " does not work: ", nameOf(capability.why)));
     }
     expect(helper.health == Health::HEALTHY, "the helper is not healthy on this desktop");
-    return kj::str(
-        "mousepad on ", ours().display(), "; a throw-away key signs for this host\nhelper ",
-        helper.identity.name, " ", helper.identity.release, ", attested as ",
-        hex(bytesOf(helper.identity.digest)).slice(0, 16), "…");
+    return kj::str("mousepad on a private X server (", ours().display(),
+                   "); a throw-away key signs for this host\nhelper ", helper.identity.name, " ",
+                   helper.identity.release, ", attested as ",
+                   hex(bytesOf(helper.identity.digest)).slice(0, 16), "…");
   }
 
   kj::String observe() {
@@ -187,9 +201,9 @@ class Demo {
     expectVerified(outcome);
     expect(editor().value != nullptr && KJ_ASSERT_NONNULL(editor().value) == FIRST_TEXT,
            "a fresh observation does not show the text");
-    return kj::str(receiptSentence(outcome.receipt),
-                   "\npointer, focus and window order: ", nameOf(outcome.receipt.context),
-                   "; receipt ", outcome.receipt.sequence, " signed and chained");
+    return kj::str(receiptSentence(outcome.receipt), ": \"", onOneLine(FIRST_TEXT),
+                   "\"\npointer, focus and window order: ", nameOf(outcome.receipt.context),
+                   "; receipt signed, at chain position ", outcome.receipt.sequence);
   }
 
   kj::String pressSave() {
@@ -204,20 +218,26 @@ class Demo {
   }
 
   kj::String replay() {
-    KJ_SYSCALL(unlink(note.cStr()));
+    auto aside = kj::str(note, ".aside");
+    KJ_SYSCALL(rename(note.cStr(), aside.cStr()));
     auto outcome = orFail(session->execute(save).wait(io.waitScope));
     expect(outcome.replayed, "the second answer does not say that it is the recorded one");
     expect(outcome.receipt.terminal == Terminal::SUCCEEDED, "the recorded ending has changed");
     look(false);  // The editor has answered since, so a second save would be on disk by now.
     expect(access(note.cStr(), F_OK) != 0, "the editor saved a second time");
-    return kj::str("the recorded receipt, and nothing sent: the file we took away stayed away");
+    KJ_SYSCALL(rename(aside.cStr(), note.cStr()));
+    return kj::str(
+        "the recorded receipt, and nothing sent: the editor did not save again\n"
+        "(its file was moved away meanwhile, and no new one appeared)");
   }
 
   kj::String conflict() {
     client::How how;
     how.operation = save.operation;
     auto other = session->setValue(seen, editor(), "something else", how);
-    return kj::str("refused: ", expectRefused(other, RefusalCode::OPERATION_CONFLICT));
+    auto sentence = expectRefused(other, RefusalCode::OPERATION_CONFLICT);
+    expectUntouched();
+    return kj::str("refused: ", sentence, "\nthe editor's text and file are as they were");
   }
 
   kj::String tampered() {
@@ -229,12 +249,16 @@ class Demo {
     auto other = session->setValue(seen, editor(), "never either");
     swapped.action = kj::mv(other.action);
     expectRefused(swapped, RefusalCode::POLICY_DENIED);
-    return kj::str("refused: ", flipped, "\nso is an action other than the signed one");
+    expectUntouched();
+    return kj::str("refused: ", flipped,
+                   "\nso is an action other than the signed one; text and file are as they were");
   }
 
   kj::String stale() {
     auto old = session->setValue(firstSeen, firstSeen.elements[editorIndex(firstSeen)], "stale");
-    return kj::str("refused: ", expectRefused(old, RefusalCode::STALE_FRAME));
+    auto sentence = expectRefused(old, RefusalCode::STALE_FRAME);
+    expectUntouched();
+    return kj::str("refused: ", sentence, "\nthe editor's text and file are as they were");
   }
 
   // The write is on its way when the editor is stopped, so the helper waits for its answer. Killed
@@ -267,11 +291,7 @@ class Demo {
   kj::String mustObserve() {
     auto blind = session->setValue(seen, editor(), "blind");
     auto sentence = expectRefused(blind, RefusalCode::REOBSERVE_REQUIRED);
-    look(false);
-    bool landed = KJ_ASSERT_NONNULL(editor().value).startsWith(firstLine(lastText));
-    saveNow();
-    expect(waitForFile(landed ? lastText : FIRST_TEXT),
-           "the editor's file and its window disagree");
+    bool landed = hasLanded(lastText, FIRST_TEXT);
     return kj::str("refused: ", sentence,
                    "\nafter looking, the editor's own file shows that the write ",
                    landed ? "did land" : "did not land", ":\nonly \"unknown\" was true");
@@ -279,6 +299,7 @@ class Demo {
 
   // This time the editor is stopped before the write can reach it.
   kj::String killSupervisor() {
+    auto before = fileText();
     for (int attempt = 0; attempt < ATTEMPTS; ++attempt) {
       auto text = kj::str("written while the supervisor fell, ", attempt, "\n", padding());
       auto request = session->setValue(seen, editor(), text);
@@ -291,10 +312,13 @@ class Demo {
       KJ_SYSCALL(kill(app, SIGCONT));
       connect();
       auto status = wait(host->status(request.operation));
-      look(false);
       expect(status.is<attest::Receipt>(), "the ledger does not know the operation");
       auto& receipt = status.get<attest::Receipt>();
-      if (receipt.terminal == Terminal::SUCCEEDED) continue;  // Over before the editor was stopped.
+      if (receipt.terminal == Terminal::SUCCEEDED) {  // Over before the editor was stopped.
+        before = kj::mv(text);
+        look(false);
+        continue;
+      }
 
       expect(!nothing.ok() && nothing.refusal().code == RefusalCode::OUTCOME_UNKNOWN,
              "the host library claims to know how it ended");
@@ -302,9 +326,9 @@ class Demo {
       expectUnknown(receipt);
       auto again = orFail(session->execute(request).wait(io.waitScope));
       expect(again.replayed, "the new supervisor sent it again");
-      bool landed = KJ_ASSERT_NONNULL(editor().value).startsWith(firstLine(text));
+      bool landed = hasLanded(text, before);
       return kj::str("restarted; the ledger says ", receiptSentence(receipt),
-                     " and will not send it again\nthe editor shows that this write ",
+                     " and will not send it again\nthe editor's own file shows that this write ",
                      landed ? "had landed" : "had not landed");
     }
     throw StepFailed{kj::str("the editor was never stopped in time; is the machine very busy?")};
@@ -312,14 +336,16 @@ class Demo {
 
   kj::String verifyLedger() {
     auto trusted = host->info().receiptKey;
+    receiptKey = hex(bytesOf(trusted));
     session = nullptr;
     host = nullptr;
     auto reader = orFail(ledger::LedgerReader::open(ledgerFolder));
     auto report = orFail(reader->verify(trusted));
     expect(report.findings.size() == 0, "the ledger does not verify");
     expect(report.summary.open == 0, "the ledger has an open operation");
-    return kj::str(report.receipts, " receipts, ", report.summary.sequence,
-                   " links, checked off line with the public key alone");
+    return kj::str(counted(report.receipts, "receipt"), " and ",
+                   counted(report.summary.sequence, "link"),
+                   ", checked off line with the public key alone");
   }
 
   // ---- what the steps use ----------------------------------------------------------------------
@@ -356,8 +382,8 @@ class Demo {
     throw StepFailed{kj::str("the editor's window did not appear in 20 s")};
   }
 
-  // An application that has just opened its window is still arranging it, and an element that changes
-  // after it was observed is refused. Two looks that show the same are enough.
+  // An application that has just opened its window is still arranging it, and an element that
+  // changes after it was observed is refused. Two looks that show the same are enough.
   void waitUntilSettled() {
     uint64_t end = nowMs() + WAIT_MS;
     kj::String before;
@@ -444,6 +470,50 @@ class Demo {
     return kj::strArray(lines, "\n");
   }
 
+  static kj::String onOneLine(kj::StringPtr text) {
+    kj::Vector<kj::String> parts;
+    for (auto& line : lines(text)) {
+      if (line.size() > 0) parts.add(kj::mv(line));
+    }
+    return kj::strArray(parts, " / ");
+  }
+
+  // For pasting into a shell.
+  static kj::String quoted(kj::StringPtr path) {
+    kj::Vector<char> out;
+    bool plain = true;
+    for (char c : path) {
+      plain &= isalnum(static_cast<unsigned char>(c)) != 0 || strchr("/._-+", c) != nullptr;
+      if (c == '\'') {
+        out.addAll("'\\''"_kj);
+      } else {
+        out.add(c);
+      }
+    }
+    return plain ? kj::str(path) : kj::str("'", out.asPtr(), "'");
+  }
+
+  // After a refusal: the application is asked, since our own answer is what is in question.
+  void expectUntouched() {
+    look(false);
+    expect(KJ_REQUIRE_NONNULL(editor().value) == FIRST_TEXT, "the editor's text has changed");
+    expect(!hasUnsaved(), "the editor has something to save");
+    expect(waitForFile(FIRST_TEXT), "the editor's file has changed");
+  }
+
+  // The editor's own word on whether its text and its file differ.
+  bool hasUnsaved() { return saveButton().states.has(State::SENSITIVE); }
+
+  // What became of a write that nobody can know of: seen in the window, and proven by the file
+  // after the editor has saved what it had to save.
+  bool hasLanded(kj::StringPtr text, kj::StringPtr otherwise) {
+    look(false);
+    bool landed = KJ_ASSERT_NONNULL(editor().value).startsWith(firstLine(text));
+    if (hasUnsaved()) saveNow();
+    expect(waitForFile(landed ? text : otherwise), "the editor's file and its window disagree");
+    return landed;
+  }
+
   void saveNow() {
     expectVerified(carryOut(session->invoke(seen, saveButton(), saveButton().actions[0])));
   }
@@ -517,7 +587,7 @@ class Demo {
   WindowRef window;
   Observation seen, firstSeen;
   Request first, save;
-  kj::String lastText;
+  kj::String lastText, receiptKey;
   Json steps = Json::array();
 };
 
@@ -529,7 +599,12 @@ Report demo(Arguments arguments, bool json) {
   kj::String folder;
   KJ_IF_MAYBE (chosen, options.value("--keep")) {
     if (mkdir(chosen->cStr(), 0700) != 0) {
-      throw usage(kj::str("the folder for --keep cannot be made, or is there already"));
+      bool exists = errno == EEXIST;
+      throw Failure{ExitCode::FAILED, kj::str(exists ? "folder_exists" : "folder_failed"),
+                    kj::str(exists ? "the folder for --keep exists already"
+                                   : "the folder for --keep cannot be made"),
+                    kj::str(exists ? "Name one that does not exist yet."
+                                   : "Its parent must exist and be yours to write to.")};
     }
     char* whole = realpath(chosen->cStr(), nullptr);
     KJ_DEFER(free(whole));
@@ -540,7 +615,9 @@ Report demo(Arguments arguments, bool json) {
     KJ_REQUIRE(mkdtemp(pattern.begin()) != nullptr, "no folder can be made in /tmp");
     folder = kj::mv(pattern);
   }
-  return Demo(json, kj::mv(folder)).run();
+  // Nothing was kept yet when not even the first line could be written.
+  KJ_ON_SCOPE_FAILURE(rmdir(folder.cStr()));
+  return Demo(json, kj::str(folder)).run();
 }
 
 }  // namespace praefectus::cli

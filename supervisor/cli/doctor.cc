@@ -3,6 +3,7 @@
 // A health report that only looks at what is installed has been green while nothing worked. Here a
 // probe window is opened, read, written to, and asked for its own record of what it received.
 #include "supervisor/cli/commands.h"
+#include "supervisor/cli/hints.h"
 #include "supervisor/cli/keeper.h"
 #include "supervisor/cli/own-host.h"
 #include "supervisor/cli/receipt-text.h"
@@ -30,16 +31,20 @@ uint64_t nowMs() {
   return static_cast<uint64_t>(now.tv_sec) * 1000 + static_cast<uint64_t>(now.tv_nsec) / 1'000'000;
 }
 
+constexpr kj::StringPtr WAYLAND =
+    "This is a Wayland session: only X11 (and Xwayland) windows, those of DISPLAY, can be seen."_kj;
+
+bool isWayland() {
+  const char* display = getenv("WAYLAND_DISPLAY");
+  return display != nullptr && display[0] != '\0';
+}
+
 Failure wrong(kj::StringPtr code, kj::String message, kj::StringPtr advice) {
   return {ExitCode::FAILED, kj::str(code), kj::mv(message), kj::str(advice)};
 }
 
 kj::String probeProgram() {
-  char path[4096];
-  ssize_t size;
-  KJ_SYSCALL(size = readlink("/proc/self/exe", path, sizeof(path) - 1));
-  path[size] = '\0';
-  kj::StringPtr whole(path);
+  auto whole = ownProgram();
   auto program =
       kj::str(whole.slice(0, KJ_ASSERT_NONNULL(whole.findLast('/'))), "/praefectus-probe");
   if (access(program.cStr(), X_OK) != 0) {
@@ -67,9 +72,8 @@ class Doctor {
   Report run() {
     const char* display = getenv("DISPLAY");
     if (display == nullptr || display[0] == '\0') {
-      throw wrong(
-          "no_display"_kj, kj::str("DISPLAY is not set: there is no desktop to look at"),
-          "Run this inside a graphical session, or try `praefectus demo`, which brings its own."_kj);
+      throw wrong("no_display"_kj, kj::str("DISPLAY is not set: there is no desktop to look at"),
+                  isWayland() ? WAYLAND : hintFor(RefusalCode::NO_DISPLAY));
     }
     auto program = probeProgram();
     OwnHost own;
@@ -82,18 +86,20 @@ class Doctor {
       if (!capability.available) {
         throw wrong(nameOf(capability.why),
                     kj::str(capability.name, " does not work here: ", meaningOf(capability.why)),
-                    adviceFor(capability.why));
+                    hintFor(capability.why));
       }
     }
     passed("desktop", kj::str(helper.capabilities.size(), " capabilities tried, all work"));
     if (!own.host().info().acting) {
       throw wrong("desktop_busy"_kj, kj::str("another supervisor acts on this desktop"),
-                  "End the agent that uses it, then try again."_kj);
+                  hintFor(RefusalCode::DESKTOP_BUSY));
     }
     operate(own, program);
     Report report;
     report.data = {{"checks", checks}};
-    report.text = kj::str(kj::strArray(lines, ""), "\nPraefectus works on this desktop.\n");
+    if (isWayland()) report.data["note"] = WAYLAND.cStr();
+    report.text = kj::str(kj::strArray(lines, ""), "\nPraefectus works on this desktop.\n",
+                          isWayland() ? kj::str(WAYLAND, "\n") : kj::str());
     return report;
   }
 
@@ -103,14 +109,6 @@ class Doctor {
     while (title.size() < 12) title = kj::str(title, " ");
     lines.add(kj::str("  ok  ", title, what, "\n"));
     checks.push_back({{"name", name.cStr()}, {"ok", true}, {"said", json(what)}});
-  }
-
-  static kj::StringPtr adviceFor(RefusalCode code) {
-    if (code == RefusalCode::NO_DISPLAY) return "Check DISPLAY and XAUTHORITY."_kj;
-    if (code == RefusalCode::NO_ACCESSIBILITY_BUS) {
-      return "Install at-spi2-core and check DBUS_SESSION_BUS_ADDRESS."_kj;
-    }
-    return ""_kj;
   }
 
   void operate(OwnHost& own, kj::StringPtr program) {
@@ -154,7 +152,7 @@ class Doctor {
     auto checked = orFail(reader->verify(own.host().info().receiptKey));
     if (checked.findings.size() > 0)
       throw wrong("ledger_damaged"_kj, kj::str("the ledger does not verify"), ""_kj);
-    passed("ledger", kj::str(checked.receipts, " receipt, signed and chained"));
+    passed("ledger", kj::str(counted(checked.receipts, "receipt"), ", signed and chained"));
     keeper.end(probe);
   }
 
@@ -169,13 +167,11 @@ class Doctor {
         if (window.accessible) return window.ref;
       }
     } while (nowMs() < end);
-    throw appeared
-        ? wrong(
-              "accessibility_off"_kj,
-              kj::str("the probe window opened but offers no accessibility tree"),
-              "Check that accessibility is on: org.a11y.Status IsEnabled, and no NO_AT_BRIDGE."_kj)
-        : wrong("no_window"_kj, kj::str("the probe window did not open in 15 s"),
-                "Check DISPLAY and XAUTHORITY."_kj);
+    throw appeared ? wrong("accessibility_off"_kj,
+                           kj::str("the probe window opened but offers no accessibility tree"),
+                           hintFor(RefusalCode::ACCESSIBILITY_OFF))
+                   : wrong("no_window"_kj, kj::str("the probe window did not open in 15 s"),
+                           hintFor(RefusalCode::NO_DISPLAY));
   }
 
   static const Element& entryOf(const Observation& seen) {

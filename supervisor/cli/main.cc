@@ -13,10 +13,8 @@ struct Command {
   kj::StringPtr arguments;
   kj::StringPtr summary;
   kj::StringPtr help;
-  Report (*run)(Arguments arguments);
+  Report (*run)(Arguments arguments);  // Nothing for the demo, which prints as it goes.
 };
-
-Report runDemo(Arguments arguments) { return demo(arguments, false); }
 
 const Command COMMANDS[] = {
     {"demo"_kj, "[--keep FOLDER]"_kj,
@@ -28,30 +26,44 @@ const Command COMMANDS[] = {
      "crashes. Your own desktop is not touched. Pictures and the ledger are kept in FOLDER, or in "
      "a new\n"
      "folder whose name is printed.\n"_kj,
-     runDemo},
+     nullptr},
     {"apps"_kj, ""_kj, "list the applications on this desktop and whether they can be read"_kj,
-     "Lists the applications of the desktop that DISPLAY names.\n"_kj, apps},
+     "Lists the applications of the desktop that DISPLAY names. One that gives itself no name is "
+     "shown\n"
+     "with its process's, in brackets.\n"_kj,
+     apps},
     {"windows"_kj, ""_kj, "list the windows on this desktop"_kj,
-     "Lists the windows of the desktop that DISPLAY names, topmost first.\n"_kj, windows},
+     "Lists the windows of the desktop that DISPLAY names, topmost first. STATE is active, visible "
+     "or\n"
+     "hidden; \"no tree\" beside it means that the window cannot be observed: its application "
+     "offers no\n"
+     "accessibility tree.\n"_kj,
+     windows},
     {"observe"_kj, "WINDOW [--png FILE]"_kj, "read one window as a tree of elements"_kj,
      "Reads the window with this id (as `praefectus windows` prints it) as a tree of elements, one "
      "line\n"
-     "each. With --png, saves a picture of it too; FILE must not exist.\n"_kj,
+     "each, indented under its parent. With --png, saves a picture of it too; FILE must not "
+     "exist.\n"_kj,
      observe},
     {"capabilities"_kj, ""_kj, "say what works on this desktop now"_kj,
      "Starts an attested helper on this desktop and asks it what works, tried and not assumed.\n"_kj,
      capabilities},
-    {"status"_kj, "--ledger FOLDER [OPERATION]"_kj,
+    {"status"_kj, "--ledger FOLDER [OPERATION | --list]"_kj,
      "say what a ledger knows of an operation, or of itself"_kj,
      "Reads a ledger without changing a byte of it, also while a supervisor uses it. With an "
      "operation\n"
-     "id, prints how that operation ended; without one, a summary.\n"_kj,
+     "id, prints how that operation ended; with --list, the newest 100 operations; otherwise a "
+     "summary.\n"_kj,
      status},
-    {"verify"_kj, "--ledger FOLDER [--key HEX]"_kj,
+    {"verify"_kj, "--ledger FOLDER [--key HEX] [--head SEQUENCE:HASH]"_kj,
      "check a ledger's chain and every receipt, off line"_kj,
      "Recomputes every link and checks every signature. With --key, the public key you trust for "
      "this\n"
-     "ledger; without it, the one the ledger itself names, which proves consistency but not origin.\n"_kj,
+     "ledger; without it, the one the ledger itself names, which proves consistency but not "
+     "origin. With\n"
+     "--head, a head noted earlier (`praefectus status` prints it), which must be part of the "
+     "chain: only\n"
+     "so can an end that was cut off be seen.\n"_kj,
      verify},
     {"doctor"_kj, ""_kj, "find out whether Praefectus works here, and name what does not"_kj,
      "Opens a small window of its own on this desktop, reads it, sets a text in it and checks that "
@@ -72,10 +84,14 @@ kj::Maybe<const Command&> findCommand(kj::StringPtr name) {
   return nullptr;
 }
 
+kj::String usageLine(const Command& command) {
+  return kj::str("praefectus ", command.name, command.arguments.size() > 0 ? " " : "",
+                 command.arguments, " [--json]");
+}
+
 Report helpFor(const Command& command) {
   Report report;
-  report.text = kj::str("praefectus ", command.name, command.arguments.size() > 0 ? " " : "",
-                        command.arguments, " [--json]\n\n", command.help);
+  report.text = kj::str(usageLine(command), "\n\n", command.help);
   report.data = {{"command", command.name.cStr()},
                  {"arguments", command.arguments.cStr()},
                  {"help", command.help.cStr()}};
@@ -99,6 +115,8 @@ Report generalHelp() {
       "\n\n"
       "--json prints one line: {\"ok\":true,\"data\":…} or "
       "{\"ok\":false,\"error\":{\"code\":…,\"message\":…}}.\n"
+      "`error` may have a `hint`; `data` may stand beside `error` when the finding is what is bad\n"
+      "(verify, demo); the demo's `steps` stand beside both.\n"
       "Exit codes: 0 success, 1 output could not be written, 2 usage, 3 refused or failed.\n"
       "`praefectus COMMAND --help` says more. Start with `praefectus demo` or `praefectus "
       "doctor`.\n");
@@ -106,12 +124,33 @@ Report generalHelp() {
   return report;
 }
 
+Failure unusable(kj::String message) {
+  auto failure = usage(kj::mv(message));
+  failure.advice = kj::str("`praefectus --help` lists the commands.");
+  return failure;
+}
+
+Failure noSuchCommand(kj::StringPtr word) {
+  return unusable(kj::str("there is no command named ", printable(word)));
+}
+
+Report runCommand(const Command& command, Arguments arguments, bool json) {
+  try {
+    return command.run == nullptr ? demo(arguments, json) : command.run(arguments);
+  } catch (Failure& failed) {
+    if (failed.exit == ExitCode::USAGE && failed.advice.size() == 0) {
+      failed.advice = kj::str("usage: ", usageLine(command));
+    }
+    throw;
+  }
+}
+
 Report run(kj::ArrayPtr<const kj::StringPtr> words, bool json) {
-  if (words.size() == 0) throw usage(kj::str("no command was given"));
+  if (words.size() == 0) throw unusable(kj::str("no command was given"));
   if (words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
     if (words.size() == 1) return generalHelp();
     KJ_IF_MAYBE (command, findCommand(words[1])) return helpFor(*command);
-    throw usage(kj::str("there is no such command"));
+    throw noSuchCommand(words[1]);
   }
   if (words[0] == "--version") {
     Report report;
@@ -124,10 +163,9 @@ Report run(kj::ArrayPtr<const kj::StringPtr> words, bool json) {
     for (auto word : arguments) {
       if (word == "--help" || word == "-h") return helpFor(*command);
     }
-    if (command->name == "demo") return demo(arguments, json);
-    return command->run(arguments);
+    return runCommand(*command, arguments, json);
   }
-  throw usage(kj::str("there is no such command"));
+  throw noSuchCommand(words[0]);
 }
 
 int mainWith(int argc, char* argv[]) {

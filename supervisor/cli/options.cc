@@ -1,6 +1,29 @@
 #include "supervisor/cli/commands.h"
 
 namespace praefectus::cli {
+namespace {
+
+// An option as it was typed: "--name VALUE" or "--name=VALUE".
+struct Typed {
+  kj::ArrayPtr<const char> name;
+  kj::Maybe<kj::StringPtr> value;
+};
+
+Typed split(kj::StringPtr word) {
+  KJ_IF_MAYBE (equals, word.findFirst('=')) {
+    return {word.slice(0, *equals), word.slice(*equals + 1)};
+  }
+  return {word, nullptr};
+}
+
+const Options::Spec& find(const Typed& typed, kj::ArrayPtr<const Options::Spec> specs) {
+  for (auto& candidate : specs) {
+    if (candidate.name.asArray() == typed.name) return candidate;
+  }
+  throw usage(kj::str("unknown option ", printable(kj::heapString(typed.name))));
+}
+
+}  // namespace
 
 Options::Options(Arguments arguments, kj::ArrayPtr<const Spec> specs, size_t positionals) {
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -11,20 +34,21 @@ Options::Options(Arguments arguments, kj::ArrayPtr<const Spec> specs, size_t pos
       rest.add(word);
       continue;
     }
-    const Spec* spec = nullptr;
-    for (auto& candidate : specs) {
-      if (candidate.name == word) spec = &candidate;
-    }
-    if (spec == nullptr) throw usage(kj::str("unknown option ", printable(word)));
-    if (has(word)) throw usage(kj::str(word, " was given twice"));
-    if (!spec->takesValue) {
-      given.add(Given{word, ""_kj});
+    auto typed = split(word);
+    auto& spec = find(typed, specs);
+    if (has(spec.name)) throw usage(kj::str(spec.name, " was given twice"));
+    auto value = typed.value;
+    if (!spec.takesValue) {
+      if (value != nullptr) throw usage(kj::str(spec.name, " takes no value"));
+      given.add(Given{spec.name, ""_kj});
       continue;
     }
-    if (i + 1 == arguments.size() || arguments[i + 1].size() == 0 || arguments[i + 1][0] == '-') {
-      throw usage(kj::str(word, " needs a value"));
+    if (value == nullptr && i + 1 < arguments.size() && !arguments[i + 1].startsWith("-")) {
+      value = arguments[++i];
     }
-    given.add(Given{word, arguments[++i]});
+    auto text = value.orDefault(""_kj);
+    if (text.size() == 0) throw usage(kj::str(spec.name, " needs a value"));
+    given.add(Given{spec.name, text});
   }
 }
 

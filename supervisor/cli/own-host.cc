@@ -5,6 +5,8 @@
 
 #include <cstdlib>
 
+#include <unistd.h>
+
 namespace praefectus::cli {
 namespace {
 
@@ -20,7 +22,24 @@ client::Options optionsFor(kj::StringPtr ledger,
   return options;
 }
 
+// The ledger is ours and temporary; what can be wrong is the place.
+Failure notMade(const Refusal& refusal) {
+  auto failed = failure(refusal);
+  if (refusal.code == RefusalCode::LEDGER_FOREIGN) {
+    failed.advice =
+        kj::str("Is the folder for temporary files (TMPDIR, else /tmp) safe from other users?");
+  }
+  return failed;
+}
+
 }  // namespace
+
+kj::String ownProgram() {
+  char path[4096];
+  ssize_t size;
+  KJ_SYSCALL(size = readlink("/proc/self/exe", path, sizeof(path) - 1));
+  return kj::heapString(path, static_cast<size_t>(size));
+}
 
 TemporaryFolder::TemporaryFolder() {
   const char* base = getenv("TMPDIR");
@@ -39,7 +58,8 @@ OwnHost::OwnHost(kj::Maybe<kj::ArrayPtr<const kj::String>> environment)
       io(kj::setupAsyncIo()),
       authority(throwAway()) {
   auto options = optionsFor(ledgerFolder, environment);
-  orFail(client::createLedger(options, authority));
+  auto made = client::createLedger(options, authority);
+  if (!made.ok()) throw notMade(made.refusal());
   started = orFail(client::Host::start(io, options, authority).wait(io.waitScope));
   open = orFail(started->open("cli", "1").wait(io.waitScope));
 }

@@ -21,6 +21,9 @@ class TemporaryFolder {
   kj::String name;
 };
 
+// The absolute path of the running program.
+kj::String ownProgram();
+
 class OwnHost {
  public:
   // Throws a Failure when the supervisor cannot be started or refuses.

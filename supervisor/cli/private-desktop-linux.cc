@@ -9,6 +9,7 @@
 #include <xcb/xcb.h>
 #include <xcb/xcbext.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <ctime>
@@ -17,6 +18,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -137,6 +139,41 @@ kj::AutoCloseFd create(kj::StringPtr path) {
   return kj::AutoCloseFd(descriptor);
 }
 
+// What a program must show to the X server. Without it every local user could read and press
+// everything here: the server's socket lies in a folder that is open to all.
+using Cookie = std::array<char, 16>;
+constexpr kj::StringPtr COOKIE_KIND = "MIT-MAGIC-COOKIE-1"_kj;
+
+Cookie newCookie() {
+  Cookie cookie;
+  KJ_ASSERT(getrandom(cookie.data(), cookie.size(), 0) == ssize_t{cookie.size()});
+  return cookie;
+}
+
+// One authority file for the server and for the programs, in the form of Xau(3): a family, then
+// four counted strings (address, display number, kind, data), big-endian. The server chooses its
+// number only after it has read the file, so the entry is for any address (FamilyWild) and any
+// number.
+void writeAuthority(kj::StringPtr path, const Cookie& cookie) {
+  kj::Vector<kj::byte> entry;
+  auto number = [&entry](size_t value) {
+    entry.add(static_cast<kj::byte>(value >> 8));
+    entry.add(static_cast<kj::byte>(value));
+  };
+  auto counted = [&](kj::ArrayPtr<const char> text) {
+    number(text.size());
+    entry.addAll(text.asBytes());
+  };
+  constexpr size_t FAMILY_WILD = 65'535;
+  number(FAMILY_WILD);
+  counted(nullptr);
+  counted(nullptr);
+  counted(COOKIE_KIND.asArray());
+  counted(kj::arrayPtr(cookie.data(), cookie.size()));
+  auto file = create(path);
+  kj::FdOutputStream(file.get()).write(entry.begin(), entry.size());
+}
+
 struct Pipe {
   kj::AutoCloseFd in;
   kj::AutoCloseFd out;
@@ -194,7 +231,7 @@ using Freed = std::unique_ptr<T, Free>;
 // Our own look at the X server, for the one thing that it must say before applications may come.
 class Screen {
  public:
-  explicit Screen(kj::StringPtr display) : connection(xcb_connect(display.cStr(), nullptr)) {
+  Screen(kj::StringPtr display, const Cookie& cookie) : connection(connect(display, cookie)) {
     if (xcb_connection_has_error(connection.get()) != 0) fail(kj::str("Xvfb takes no connection"));
     root = xcb_setup_roots_iterator(xcb_get_setup(connection.get())).data->root;
   }
@@ -216,6 +253,15 @@ class Screen {
   }
 
  private:
+  // Given by hand: XAUTHORITY of our own process belongs to the person's desktop, if to any.
+  static xcb_connection_t* connect(kj::StringPtr display, const Cookie& cookie) {
+    Cookie data = cookie;
+    auto kind = kj::heapString(COOKIE_KIND);
+    xcb_auth_info_t shown{static_cast<int>(kind.size()), kind.begin(),
+                          static_cast<int>(data.size()), data.data()};
+    return xcb_connect_to_display_with_auth_info(display.cStr(), &shown, nullptr);
+  }
+
   template <typename T>
   Freed<T> reply(unsigned sequence, const Deadline& deadline) {
     xcb_flush(connection.get());
@@ -338,6 +384,7 @@ struct PrivateDesktop::Parts {
   Deadline deadline;
   kj::String folder;
   Keeper keeper;
+  Cookie cookie = newCookie();
   kj::String display;
   kj::Vector<kj::String> environment;
   unsigned outputs = 0;
@@ -348,7 +395,7 @@ PrivateDesktop::Parts::Parts(const Options& options) : folder(makeRoot()), keepe
   startBus(options);
   if (options.windowManager) {
     start(WINDOW_MANAGER, {"--sm-disable"_kj});
-    Screen(display).awaitWindowManager(deadline);
+    Screen(display, cookie).awaitWindowManager(deadline);
   }
   if (options.accessibility) {
     Bus bus(kj::str("unix:path=", folder, "/run/bus"), deadline);
@@ -379,12 +426,15 @@ void PrivateDesktop::Parts::setEnvironment() {
 
 void PrivateDesktop::Parts::startScreen(const Options& options) {
   setEnvironment();
+  auto authority = kj::str(folder, "/run/xauthority");
+  writeAuthority(authority, cookie);
+  environment.add(kj::str("XAUTHORITY=", authority));
   // Xvfb looks for a free number itself and says which; asking it for one would be a race.
   auto said = makePipe();
   auto size = kj::str(options.width, "x", options.height, "x24");
   auto server = start(X_SERVER,
                       {"-displayfd"_kj, "3"_kj, "-screen"_kj, "0"_kj, size, "-nolisten"_kj,
-                       "tcp"_kj, "-noreset"_kj},
+                       "tcp"_kj, "-noreset"_kj, "-auth"_kj, authority},
                       said.out, true);
   said.out = nullptr;
   KJ_IF_MAYBE (number, readLine(said.in, deadline)) {

@@ -6,5 +6,6 @@ add_library(private_desktop STATIC
 set_source_files_properties("${CMAKE_CURRENT_LIST_DIR}/private-desktop-linux.cc"
   PROPERTIES COMPILE_OPTIONS -Wno-old-style-cast)
 target_link_libraries(private_desktop
-  PUBLIC praefectus::options CapnProto::kj PRIVATE PkgConfig::PRIVATE_DESKTOP)
+  PUBLIC praefectus::headers CapnProto::kj
+  PRIVATE praefectus::options PkgConfig::PRIVATE_DESKTOP)
 add_library(praefectus::private_desktop ALIAS private_desktop)

@@ -1,6 +1,7 @@
 // A desktop of our own: virtual X server, window manager, session bus and accessibility bus, in a
-// private folder, all ended and removed afterwards. The demo, the doctor and the tests act here,
-// never on the desktop of the person.
+// private folder, all ended and removed afterwards. Only programs that have its environment reach
+// its display (XAUTHORITY) and its buses, and no other user does. The demo, the doctor and the
+// tests act here, never on the desktop of the person.
 #pragma once
 
 #include <kj/array.h>

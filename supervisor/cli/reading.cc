@@ -2,6 +2,7 @@
 #include "supervisor/cli/commands.h"
 #include "supervisor/cli/own-host.h"
 
+#include <cerrno>
 #include <cstdlib>
 
 #include <fcntl.h>
@@ -98,8 +99,8 @@ kj::String statesText(const Element& element) {
   return words.size() == 0 ? kj::str() : kj::str(" [", kj::strArray(words, " "), "]");
 }
 
-kj::String elementLine(size_t index, const Element& element) {
-  auto indent = kj::heapString(2 * size_t{element.depth});
+kj::String elementLine(size_t index, const Element& element, size_t depth) {
+  auto indent = kj::heapString(2 * depth);
   memset(indent.begin(), ' ', indent.size());
   auto actions = element.actions.size() == 0
                      ? kj::str()
@@ -108,6 +109,32 @@ kj::String elementLine(size_t index, const Element& element) {
   KJ_IF_MAYBE (text, element.value) value = kj::str(" = \"", printable(*text), "\"");
   return kj::str(indent, "e", index, " ", element.role, " \"", printable(element.name), "\"", value,
                  statesText(element), printable(actions), "\n");
+}
+
+// Elements are listed breadth first; a person reads a tree, so each is printed under its parent.
+// The numbers are the places in the list, as everywhere else.
+kj::String treeText(kj::ArrayPtr<const Element> elements) {
+  struct Place {
+    size_t index, depth;
+  };
+  auto children = kj::heapArray<kj::Vector<size_t>>(elements.size());
+  kj::Vector<Place> waiting;
+  // From the end, since what is put down last is taken up first.
+  for (size_t i = elements.size(); i-- > 0;) {
+    if (i > 0 && elements[i].parent < i) {
+      children[elements[i].parent].add(i);
+    } else {
+      waiting.add(Place{i, 0});
+    }
+  }
+  kj::Vector<kj::String> lines;
+  while (waiting.size() > 0) {
+    auto place = waiting.back();
+    waiting.removeLast();
+    lines.add(elementLine(place.index, elements[place.index], place.depth));
+    for (size_t child : children[place.index]) waiting.add(Place{child, place.depth + 1});
+  }
+  return kj::strArray(lines, "");
 }
 
 Json elementJson(size_t index, const Element& element) {
@@ -137,10 +164,40 @@ Json elementJson(size_t index, const Element& element) {
 void savePicture(kj::StringPtr path, Bytes png) {
   int fd = open(path.cStr(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) {
-    throw Failure{ExitCode::FAILED, kj::str("output_failed"),
-                  kj::str("the picture's file cannot be made, or is there already"), kj::str()};
+    throw Failure{ExitCode::OUTPUT_LOST, kj::str("output_failed"),
+                  kj::str(errno == EEXIST ? "the picture's file exists already"
+                                          : "the picture's file cannot be made"),
+                  kj::str()};
   }
-  kj::FdOutputStream(kj::AutoCloseFd(fd)).write(png.begin(), png.size());
+  kj::FdOutputStream out{kj::AutoCloseFd(fd)};
+  KJ_IF_MAYBE (trouble, kj::runCatchingExceptions([&]() { out.write(png.begin(), png.size()); })) {
+    (void)trouble;
+    unlink(path.cStr());
+    throw Failure{ExitCode::OUTPUT_LOST, kj::str("output_failed"),
+                  kj::str("the picture could not be written"), kj::str()};
+  }
+}
+
+// What the kernel calls a process; empty when it has gone.
+kj::String processName(uint32_t pid) {
+  int fd = open(kj::str("/proc/", pid, "/comm").cStr(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return kj::str();
+  char name[64];
+  kj::AutoCloseFd file(fd);
+  ssize_t size = ::read(file, name, sizeof(name));
+  while (size > 0 && name[size - 1] == '\n') --size;
+  return size <= 0 ? kj::str() : printable(kj::heapString(name, static_cast<size_t>(size)));
+}
+
+kj::String applicationName(const Application& app) {
+  if (app.name.size() > 0) return printable(app.name);
+  auto process = processName(app.process.pid);
+  return process.size() == 0 ? kj::str() : kj::str("[", process, "]");
+}
+
+kj::String windowState(const Window& window) {
+  auto state = !window.visible ? "hidden"_kj : window.active ? "active"_kj : "visible"_kj;
+  return kj::str(state, window.accessible ? "" : ", no tree");
 }
 
 }  // namespace
@@ -154,7 +211,7 @@ Report apps(Arguments arguments) {
   Json list = Json::array();
   for (auto& app : desktop.applications) {
     table.row(
-        cells(app.process.pid, stateName(app.state), printable(app.toolkit), printable(app.name)));
+        cells(app.process.pid, stateName(app.state), printable(app.toolkit), applicationName(app)));
     list.push_back({{"pid", app.process.pid},
                     {"process_start", app.process.start},
                     {"name", json(printable(app.name))},
@@ -171,18 +228,14 @@ Report windows(Arguments arguments) {
   Options(arguments, nullptr, 0);
   OwnHost own;
   auto desktop = own.wait(own.session().list());
-  constexpr kj::StringPtr HEADS[] = {"WINDOW"_kj, "PID"_kj, "GEOMETRY"_kj, "SEEN"_kj, "TITLE"_kj};
+  constexpr kj::StringPtr HEADS[] = {"WINDOW"_kj, "PID"_kj, "GEOMETRY"_kj, "STATE"_kj, "TITLE"_kj};
   Table table(kj::arrayPtr(HEADS, 5));
   Json list = Json::array();
   // The list comes bottom first; a person looks from the top.
   for (size_t i = desktop.windows.size(); i-- > 0;) {
     auto& window = desktop.windows[i];
-    auto seen = !window.visible      ? "hidden"_kj
-                : !window.accessible ? "no tree"_kj
-                : window.active      ? "active"_kj
-                                     : "yes"_kj;
     table.row(cells(idText(window.ref.window), window.ref.process.pid, rectText(window.bounds),
-                    seen, printable(window.title)));
+                    windowState(window), printable(window.title)));
     list.push_back(windowJson(window));
   }
   Report report;
@@ -211,10 +264,8 @@ Report observe(Arguments arguments) {
   KJ_IF_MAYBE (png, seen.picture) savePicture(KJ_ASSERT_NONNULL(options.value("--png")), *png);
 
   Json elements = Json::array();
-  kj::Vector<kj::String> lines;
   for (size_t i = 0; i < seen.elements.size(); ++i) {
     elements.push_back(elementJson(i, seen.elements[i]));
-    lines.add(elementLine(i, seen.elements[i]));
   }
   kj::Vector<kj::String> cuts;
   if (seen.cuts.elements) cuts.add(kj::str("elements"));
@@ -233,8 +284,8 @@ Report observe(Arguments arguments) {
                  {"faults", seen.faults},
                  {"elapsed_ms", seen.elapsedMs}};
   report.text = kj::str(
-      kj::strArray(lines, ""), seen.elements.size(), " elements in ", seen.elapsedMs, " ms",
-      cuts.size() > 0 ? kj::str("; cut: ", kj::strArray(cuts, ", ")) : kj::str(),
+      treeText(seen.elements), counted(seen.elements.size(), "element"), " in ", seen.elapsedMs,
+      " ms", cuts.size() > 0 ? kj::str("; cut: ", kj::strArray(cuts, ", ")) : kj::str(),
       seen.faults > 0 ? kj::str("; ", seen.faults, " could not be read whole") : kj::str(), "\n");
   return report;
 }
@@ -243,16 +294,26 @@ Report capabilities(Arguments arguments) {
   Options(arguments, nullptr, 0);
   OwnHost own;
   auto helper = own.wait(own.session().capabilities());
+  bool allWork = true;
+  for (auto& capability : helper.capabilities) allWork &= capability.available;
   constexpr kj::StringPtr HEADS[] = {"CAPABILITY"_kj, "WORKS"_kj, "WHY NOT"_kj};
-  Table table(kj::arrayPtr(HEADS, 3));
+  Table table(kj::arrayPtr(HEADS, allWork ? 2 : 3));
   Json list = Json::array();
   for (auto& capability : helper.capabilities) {
-    auto why = capability.available ? ""_kj : nameOf(capability.why);
-    table.row(cells(capability.name, capability.available ? "yes" : "no", why));
     Json one = {{"name", capability.name.cStr()}, {"available", capability.available}};
-    if (!capability.available) one["why"] = why.cStr();
+    if (capability.available) {
+      table.row(cells(capability.name, "yes"));
+    } else {
+      auto why = nameOf(capability.why);
+      auto sentence = meaningOf(capability.why);
+      table.row(cells(capability.name, "no", kj::str(why, ": ", sentence)));
+      one["why"] = why.cStr();
+      one["means"] = sentence.cStr();
+    }
     list.push_back(one);
   }
+  // Holding the desktop's lock is worth nothing where there is no desktop.
+  bool acting = own.host().info().acting && helper.health != Health::UNAVAILABLE;
   Report report;
   report.data = {{"helper",
                   {{"name", json(helper.identity.name)},
@@ -261,10 +322,11 @@ Report capabilities(Arguments arguments) {
                    {"generation", helper.identity.generation},
                    {"pid", helper.pid}}},
                  {"health", healthName(helper.health).cStr()},
-                 {"acting", own.host().info().acting},
+                 {"acting", acting},
                  {"capabilities", list}};
   report.text = kj::str("helper  ", helper.identity.name, " ", helper.identity.release, ", ",
-                        healthName(helper.health), "\n\n", table.str());
+                        healthName(helper.health), "\n", "acting  ", acting ? "yes" : "no", "\n\n",
+                        table.str());
   return report;
 }
 

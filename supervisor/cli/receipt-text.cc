@@ -5,6 +5,25 @@
 namespace praefectus::cli {
 namespace {
 
+// Whether to ask once more is the first question after an ending.
+kj::StringPtr againText(const attest::Receipt& receipt) {
+  switch (receipt.terminal) {
+    case Terminal::SUCCEEDED:
+      return "done; the same id answers this receipt"_kj;
+    case Terminal::OUTCOME_UNKNOWN:
+      return "must not be repeated blindly: look first"_kj;
+    case Terminal::REJECTED:
+    case Terminal::FAILED:
+    case Terminal::CANCELLED_BEFORE_EFFECT:
+    case Terminal::EXPIRED_BEFORE_EFFECT:
+      return receipt.retrySafe ? "safe to ask for again under a new id"_kj
+                               : "must not be repeated blindly: look first"_kj;
+  }
+  return ""_kj;
+}
+
+}  // namespace
+
 kj::String timeText(int64_t unixMs) {
   time_t seconds = unixMs / 1000;
   tm parts;
@@ -14,8 +33,6 @@ kj::String timeText(int64_t unixMs) {
   auto fraction = kj::str(1000 + unixMs % 1000);
   return kj::str(kj::StringPtr(text), ".", fraction.slice(1), " UTC");
 }
-
-}  // namespace
 
 Json receiptJson(const attest::Receipt& receipt) {
   Json warnings = Json::array();
@@ -75,11 +92,12 @@ kj::String receiptText(const attest::Receipt& receipt) {
       ", for ", receipt.subject, "\n", "session    ", receipt.session, ", turn ", receipt.turn,
       "\n", "helper     ", receipt.helper.name, " ", receipt.helper.release, ", generation ",
       receipt.helper.generation, "\n", "desktop    ", nameOf(receipt.context), "\n", "again      ",
-      receipt.retrySafe ? "safe to ask for again" : "must not be repeated blindly", "\n",
+      againText(receipt), "\n",
       receipt.warnings.size() > 0 ? kj::str("warnings   ", kj::strArray(warnings, ", "), "\n")
                                   : kj::str(),
       receipt.claimedAt > 0 ? kj::str("claimed    ", timeText(receipt.claimedAt), "\n") : kj::str(),
-      "settled    ", timeText(receipt.settledAt), "\n", "chain      ", receipt.sequence, "\n");
+      "settled    ", timeText(receipt.settledAt), "\n", "chain      position ", receipt.sequence,
+      "\n");
 }
 
 }  // namespace praefectus::cli

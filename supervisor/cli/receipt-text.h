@@ -11,5 +11,7 @@ Json receiptJson(const attest::Receipt& receipt);
 kj::String receiptText(const attest::Receipt& receipt);
 // "succeeded, verified by value_readback"
 kj::String receiptSentence(const attest::Receipt& receipt);
+// "2026-11-30 15:40:11.123 UTC"
+kj::String timeText(int64_t unixMs);
 
 }  // namespace praefectus::cli

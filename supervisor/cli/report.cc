@@ -1,22 +1,13 @@
 #include "supervisor/cli/report.h"
 
+#include "supervisor/cli/hints.h"
+
 #include <cerrno>
 
 #include <unistd.h>
 
 namespace praefectus::cli {
 namespace {
-
-bool writeAll(int fd, kj::StringPtr text) {
-  size_t done = 0;
-  while (done < text.size()) {
-    ssize_t n = ::write(fd, text.begin() + done, text.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    done += static_cast<size_t>(n);
-  }
-  return true;
-}
 
 ExitCode printLine(const Json& envelope, ExitCode otherwise) {
   auto line = envelope.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -31,32 +22,36 @@ size_t width(kj::StringPtr text) {
   return count;
 }
 
-kj::StringPtr adviceText(wire::Advice advice) {
-  switch (advice) {
-    case wire::Advice::OBSERVE_AGAIN:
-      return "Observe again and act on the new frame."_kj;
-    case wire::Advice::ASK_AGAIN:
-      return "A new grant, or a person, is needed first."_kj;
-    case wire::Advice::RETRY_LATER:
-      return "Try again when the cause is gone."_kj;
-    case wire::Advice::CORRECT:
-      return "Correct the request; sending it again changes nothing."_kj;
-    case wire::Advice::GIVE_UP:
-      return ""_kj;
-  }
-  return ""_kj;
+Json errorJson(kj::StringPtr code, kj::StringPtr message, kj::StringPtr hint) {
+  Json out = {{"code", code.cStr()}, {"message", message.cStr()}};
+  if (hint.size() > 0) out["hint"] = hint.cStr();
+  return out;
 }
 
 }  // namespace
 
+bool writeAll(int fd, kj::StringPtr text) {
+  size_t done = 0;
+  while (done < text.size()) {
+    ssize_t n = ::write(fd, text.begin() + done, text.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    done += static_cast<size_t>(n);
+  }
+  return true;
+}
+
+kj::String counted(uint64_t count, kj::StringPtr noun) {
+  return kj::str(count, " ", noun, count == 1 ? "" : "s");
+}
+
 Failure usage(kj::String message) {
-  return {ExitCode::USAGE, kj::str("usage"), kj::mv(message),
-          kj::str("`praefectus --help` lists the commands.")};
+  return {ExitCode::USAGE, kj::str("usage"), kj::mv(message), kj::str()};
 }
 
 Failure failure(const Refusal& refusal) {
   return {ExitCode::FAILED, kj::str(nameOf(refusal.code)), kj::str(refusal.detail),
-          kj::str(adviceText(adviceOn(refusal.code)))};
+          kj::str(hintFor(refusal.code))};
 }
 
 ExitCode print(const Report& report, bool asJson) {
@@ -66,9 +61,7 @@ ExitCode print(const Report& report, bool asJson) {
     envelope["ok"] = report.ok;
     envelope.update(report.beside);
     envelope["data"] = report.data;
-    if (!report.ok) {
-      envelope["error"] = {{"code", report.code.cStr()}, {"message", report.message.cStr()}};
-    }
+    if (!report.ok) envelope["error"] = errorJson(report.code, report.message, report.hint);
     return printLine(envelope, otherwise);
   }
   return writeAll(STDOUT_FILENO, report.text) ? otherwise : ExitCode::OUTPUT_LOST;
@@ -78,7 +71,7 @@ ExitCode print(const Failure& failure, bool asJson) {
   if (asJson) {
     Json envelope;
     envelope["ok"] = false;
-    envelope["error"] = {{"code", failure.code.cStr()}, {"message", failure.message.cStr()}};
+    envelope["error"] = errorJson(failure.code, failure.message, failure.advice);
     return printLine(envelope, failure.exit);
   }
   auto text = kj::str("praefectus: ", failure.message, " (", failure.code, ")\n",

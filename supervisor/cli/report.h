@@ -17,11 +17,13 @@ enum class ExitCode : int { OK = 0, OUTPUT_LOST = 1, USAGE = 2, FAILED = 3 };
 // The result of a command. `text` is for a person; `data` is the same for a program.
 struct Report {
   Json data;
-  Json beside = Json::object();  // Members of the envelope beside `data`, for what scripts look up most.
+  Json beside =
+      Json::object();  // Members of the envelope beside `data`, for what scripts look up most.
   kj::String text;
   bool ok = true;      // False: the work was done and its finding is bad (verify, doctor, demo).
   kj::String code;     // Then: what was found, in one word,
-  kj::String message;  // and in one sentence.
+  kj::String message;  // and in one sentence;
+  kj::String hint;     // what to do next; empty when there is nothing to add.
 };
 
 // Why a command could not do its work.
@@ -32,7 +34,9 @@ struct Failure {
   kj::String advice;  // What to do next; empty when there is nothing to add.
 };
 
+// The advice is filled in by main, which knows the command's usage line.
 Failure usage(kj::String message);
+// With the hint for a person (hints.h).
 Failure failure(const Refusal& refusal);
 
 // Thrown by commands, caught by main, so that a command reads as what it does.
@@ -43,6 +47,12 @@ T orFail(Result<T> result);
 // text to standard error. OUTPUT_LOST when that could not be written.
 ExitCode print(const Report& report, bool json);
 ExitCode print(const Failure& failure, bool json);
+
+// False when not all of it could be written.
+bool writeAll(int fd, kj::StringPtr text);
+
+// "1 receipt", "2 receipts"
+kj::String counted(uint64_t count, kj::StringPtr noun);
 
 // Text that came from an application, made safe for a terminal and for JSON: control characters and
 // bidirectional overrides become U+FFFD.

@@ -1,6 +1,7 @@
 #include "supervisor/client/client.h"
 
 #include "ipc/bounds.h"
+#include "ipc/picture.h"
 #include "ipc/strict.h"
 #include "supervisor/client/spawn.h"
 
@@ -15,7 +16,8 @@
 namespace praefectus::client {
 namespace {
 
-constexpr Refusal GONE = {RefusalCode::SERVICE_UNAVAILABLE, "The supervisor is gone."_kj};
+constexpr Refusal GONE = {RefusalCode::SERVICE_UNAVAILABLE,
+                          "The supervisor is gone, or does not answer."_kj};
 constexpr Refusal NOT_KNOWN = {
     RefusalCode::OUTCOME_UNKNOWN,
     "The supervisor ended before it answered; ask the next one for this operation's status."_kj};
@@ -49,13 +51,30 @@ Refusal readRefusal(wire::Refusal::Reader from) {
   return {from.getCode(), kept(from.getDetail(), from.getCode())};
 }
 
-// One place turns a call's failure into words: the peer is gone, or is not what it should be.
+// One place turns a call's failure into words: the peer is gone, does not answer, or is not what it
+// should be.
 template <typename T>
-kj::Promise<Result<T>> worded(kj::Promise<Result<T>> call, Refusal whenGone) {
-  return call.catch_([whenGone](kj::Exception&& problem) -> Result<T> {
-    return problem.getType() == kj::Exception::Type::DISCONNECTED ? whenGone : NONSENSE;
-  });
+kj::Promise<Result<T>> worded(kj::Timer& timer, kj::Duration within, kj::Promise<Result<T>> call,
+                              Refusal whenGone) {
+  return timer.timeoutAfter(within, kj::mv(call))
+      .catch_([whenGone](kj::Exception&& problem) -> Result<T> {
+        switch (problem.getType()) {
+          case kj::Exception::Type::DISCONNECTED:
+          case kj::Exception::Type::OVERLOADED:  // How a timer says that the time is over.
+            return whenGone;
+          case kj::Exception::Type::FAILED:
+          case kj::Exception::Type::UNIMPLEMENTED:
+            return NONSENSE;
+        }
+        return NONSENSE;
+      });
 }
+
+// The supervisor keeps its own deadlines; these are for one that is stopped or stuck.
+constexpr kj::Duration BRIEF = bounds::HELLO;
+constexpr kj::Duration READING = bounds::SPAWN + bounds::HELLO + 2 * bounds::READ;
+constexpr kj::Duration ACTING =
+    bounds::ACTION_TIMEOUT_MS * kj::MILLISECONDS + 3 * bounds::LEDGER + READING;
 
 template <typename Results>
 typename Results::Reader strictly(const capnp::Response<Results>& response) {
@@ -83,46 +102,6 @@ class ProgressPort final : public Strict<wire::Progress> {
   kj::Function<void(wire::Stage)> told;
 };
 
-// Reads a picture to its end, piece by piece, and checks it against what was announced.
-class PictureReader {
- public:
-  explicit PictureReader(wire::Picture::Client from) : from(kj::mv(from)) {}
-
-  kj::Promise<void> into(Observation& seen) {
-    return from.infoRequest().send().then([this, &seen](auto&& answer) {
-      auto info = strictly(answer).getInfo();
-      KJ_REQUIRE(info.getSize() <= bounds::PICTURE_BYTES);
-      seen.pictureWidth = info.getWidth();
-      seen.pictureHeight = info.getHeight();
-      digest = KJ_REQUIRE_NONNULL(fixed<32>(info.getDigest()));
-      bytes = kj::heapArray<kj::byte>(info.getSize());
-      return more().then([this, &seen]() {
-        KJ_REQUIRE(attest::same(attest::digestOf(bytes), digest));
-        seen.picture = kj::mv(bytes);
-      });
-    });
-  }
-
- private:
-  kj::Promise<void> more() {
-    if (filled == bytes.size()) return kj::READY_NOW;
-    auto request = from.readRequest();
-    request.setOffset(filled);
-    return request.send().then([this](auto&& answer) {
-      auto piece = strictly(answer).getBytes();
-      KJ_REQUIRE(piece.size() > 0 && piece.size() <= bytes.size() - filled);
-      memcpy(bytes.begin() + filled, piece.begin(), piece.size());
-      filled += piece.size();
-      return more();
-    });
-  }
-
-  wire::Picture::Client from;
-  Hash digest{};
-  kj::Array<kj::byte> bytes;
-  size_t filled = 0;
-};
-
 // What both ends of a session need: who signs, and for which ledger.
 struct Signer {
   const Authority& authority;
@@ -131,8 +110,9 @@ struct Signer {
 
 class SessionImpl final : public Session {
  public:
-  SessionImpl(Signer signer, kj::String id, kj::String turn, wire::Session::Client client)
-      : signer(signer), id(kj::mv(id)), turn(kj::mv(turn)), client(kj::mv(client)) {}
+  SessionImpl(kj::Timer& timer, Signer signer, kj::String id, kj::String turn,
+              wire::Session::Client client)
+      : timer(timer), signer(signer), id(kj::mv(id)), turn(kj::mv(turn)), client(kj::mv(client)) {}
 
   kj::Promise<Result<HelperStatus>> capabilities() override {
     kj::Promise<Result<HelperStatus>> call =
@@ -150,7 +130,7 @@ class SessionImpl final : public Session {
           }
           return kj::mv(status);
         });
-    return worded(kj::mv(call), GONE);
+    return worded(timer, READING, kj::mv(call), GONE);
   }
 
   kj::Promise<Result<Desktop>> list() override {
@@ -211,7 +191,7 @@ class SessionImpl final : public Session {
       if (result.isRefusal()) return readRefusal(result.getRefusal());
       return read(result.getDesktop());
     });
-    return worded(kj::mv(answer), GONE);
+    return worded(timer, READING, kj::mv(answer), GONE);
   }
 
   kj::Promise<Result<Observation>> observe(const Request& request) override {
@@ -224,13 +204,16 @@ class SessionImpl final : public Session {
           if (result.isRefusal()) return Result<Observation>(readRefusal(result.getRefusal()));
           auto seen = kj::heap<Observation>(read(result.getObservation()));
           if (!results.hasPicture()) return Result<Observation>(kj::mv(*seen));
-          auto reader = kj::heap<PictureReader>(results.getPicture());
-          auto done = reader->into(*seen);
-          return done.attach(kj::mv(reader)).then([seen = kj::mv(seen)]() mutable {
-            return Result<Observation>(kj::mv(*seen));
-          });
+          return fetchPicture(results.getPicture(),
+                              [](Bytes bytes) { return attest::digestOf(bytes); })
+              .then([seen = kj::mv(seen)](PictureData picture) mutable {
+                seen->picture = kj::mv(picture.png);
+                seen->pictureWidth = picture.width;
+                seen->pictureHeight = picture.height;
+                return Result<Observation>(kj::mv(*seen));
+              });
         });
-    return worded(kj::mv(answer), GONE);
+    return worded(timer, READING, kj::mv(answer), GONE);
   }
 
   kj::Promise<Result<Outcome>> execute(
@@ -245,16 +228,19 @@ class SessionImpl final : public Session {
           if (result.isRefusal()) return readRefusal(result.getRefusal());
           return readOutcome(result.getOutcome(), operation, hash);
         });
-    return worded(kj::mv(answer), NOT_KNOWN);
+    return worded(timer, ACTING, kj::mv(answer), NOT_KNOWN);
   }
 
   kj::Promise<bool> cancel(kj::StringPtr operation) override {
     auto call = client.cancelRequest();
     call.setOperation(operation);
-    return call.send().then([](auto&& answer) { return strictly(answer).getFound(); });
+    return timer.timeoutAfter(
+        BRIEF, call.send().then([](auto&& answer) { return strictly(answer).getFound(); }));
   }
 
-  kj::Promise<void> close() override { return client.closeRequest().send().ignoreResult(); }
+  kj::Promise<void> close() override {
+    return timer.timeoutAfter(BRIEF, client.closeRequest().send().ignoreResult());
+  }
 
  private:
   static kj::Array<kj::byte> encoded(const Action& from, const How& how) {
@@ -317,6 +303,7 @@ class SessionImpl final : public Session {
     return kj::mv(outcome);
   }
 
+  kj::Timer& timer;
   Signer signer;
   kj::String id, turn;
   wire::Session::Client client;
@@ -326,7 +313,8 @@ class HostImpl final : public Host {
  public:
   HostImpl(kj::AsyncIoContext& io, kj::Own<SupervisorProcess> process, kj::AutoCloseFd socket,
            const Authority& authority)
-      : authority(authority),
+      : timer(io.provider->getTimer()),
+        authority(authority),
         process(kj::mv(process)),
         channel(*io.lowLevelProvider, kj::mv(socket)),
         client(channel.bootstrap().castAs<wire::Supervisor>()) {}
@@ -346,7 +334,7 @@ class HostImpl final : public Host {
       stated.recovered = from.getRecovered();
       return Done{};
     });
-    return worded(kj::mv(answer), GONE);
+    return worded(timer, BRIEF, kj::mv(answer), GONE);
   }
 
   const HostInfo& info() const override { return stated; }
@@ -363,10 +351,10 @@ class HostImpl final : public Host {
           auto results = strictly(got);
           auto result = results.getResult();
           if (result.isRefusal()) return readRefusal(result.getRefusal());
-          return kj::Own<Session>(kj::heap<SessionImpl>(Signer{authority, stated}, kj::mv(id),
+          return kj::Own<Session>(kj::heap<SessionImpl>(timer, Signer{authority, stated}, kj::mv(id),
                                                         kj::mv(turn), results.getSession()));
         });
-    return worded(kj::mv(answer), GONE);
+    return worded(timer, BRIEF, kj::mv(answer), GONE);
   }
 
   kj::Promise<Result<Status>> status(kj::StringPtr operation) override {
@@ -391,10 +379,11 @@ class HostImpl final : public Host {
       }
       return NONSENSE;
     });
-    return worded(kj::mv(answer), GONE);
+    return worded(timer, BRIEF, kj::mv(answer), GONE);
   }
 
  private:
+  kj::Timer& timer;
   const Authority& authority;
   HostInfo stated;
   // Destroyed bottom up: the connection closes first, which is what makes the supervisor exit.

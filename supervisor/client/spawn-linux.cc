@@ -84,6 +84,15 @@ kj::Maybe<pid_t> spawnProgram(const Options& options, kj::ArrayPtr<const kj::Str
   return pid;
 }
 
+// False when it has not ended in time.
+bool awaitEnd(pid_t child, kj::Duration within) {
+  int pidfd = static_cast<int>(syscall(SYS_pidfd_open, child, 0));
+  if (pidfd < 0) return true;
+  kj::AutoCloseFd owned(pidfd);
+  pollfd ended{pidfd, POLLIN, 0};
+  return poll(&ended, 1, static_cast<int>(within / kj::MILLISECONDS)) == 1;
+}
+
 }  // namespace
 
 Result<kj::Own<SupervisorProcess>> SupervisorProcess::spawn(const Options& options,
@@ -100,11 +109,7 @@ Result<kj::Own<SupervisorProcess>> SupervisorProcess::spawn(const Options& optio
 
 SupervisorProcess::~SupervisorProcess() noexcept(false) {
   if (child == 0) return;
-  int pidfd = static_cast<int>(syscall(SYS_pidfd_open, child, 0));
-  if (pidfd < 0) return;
-  kj::AutoCloseFd owned(pidfd);
-  pollfd ended{pidfd, POLLIN, 0};
-  poll(&ended, 1, static_cast<int>(bounds::CLOSE / kj::MILLISECONDS));
+  awaitEnd(child, bounds::CLOSE);
   waitpid(child, nullptr, WNOHANG);
 }
 
@@ -113,6 +118,7 @@ Result<Done> runCreate(const Options& options, kj::StringPtr issuer) {
       kj::str("praefectus-supervisor"), kj::str("create"),   kj::str("--ledger"),
       kj::str(options.ledger),          kj::str("--issuer"), kj::str(issuer)};
   KJ_IF_MAYBE (pid, spawnProgram(options, arguments, nullptr)) {
+    if (!awaitEnd(*pid, bounds::LEDGER)) kill(*pid, SIGKILL);
     int status = 0;
     KJ_SYSCALL(waitpid(*pid, &status, 0));
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return Done{};

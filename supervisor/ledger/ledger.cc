@@ -207,6 +207,7 @@ class OpenLedger final : public Ledger {
   const LedgerId& id() const override { return parts->identity.id; }
   const attest::PublicKey& receiptKey() const override { return parts->identity.receiptKey; }
   Recovered recovered() const override { return settledAtStart; }
+  bool usable() const override { return !writer->isPoisoned(); }
 
   Result<Found> find(kj::StringPtr operation, const Hash& actionHash) override {
     return lookUp(operation, actionHash);

@@ -70,6 +70,8 @@ class Ledger {
   virtual const LedgerId& id() const = 0;
   virtual const attest::PublicKey& receiptKey() const = 0;
   virtual Recovered recovered() const = 0;
+  // False from the first failed write on. Then nothing may be dispatched, also not what was claimed.
+  virtual bool usable() const = 0;
 
   // What is known of an id, now, on the calling thread. Reads only.
   // Refuses: LEDGER_POISONED after a failed write, or when the read fails.

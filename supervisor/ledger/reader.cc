@@ -181,6 +181,16 @@ class OpenReader final : public LedgerReader {
     return refusingTrouble<Answer>([&]() -> Result<Answer> { return readReceipt(operation); });
   }
 
+  Result<kj::Vector<Listed>> recent(uint64_t limit) override {
+    using Answer = kj::Vector<Listed>;
+    return refusingTrouble<Answer>([&]() -> Result<Answer> { return readRecent(limit); });
+  }
+
+  Result<kj::Maybe<Hash>> linkAt(uint64_t sequence) override {
+    using Answer = kj::Maybe<Hash>;
+    return refusingTrouble<Answer>([&]() -> Result<Answer> { return readLink(sequence); });
+  }
+
   Result<Report> verify(kj::Maybe<attest::PublicKey> trusted) override {
     return refusingTrouble<Report>([&]() -> Result<Report> {
       Report report;
@@ -219,6 +229,35 @@ class OpenReader final : public LedgerReader {
       return kj::Maybe<attest::Envelope>();
     }
     return nullptr;
+  }
+
+  // From the chain's end, and CROSS JOIN keeps it so (the outer table is the left one): the cost is
+  // that of what is listed, not of what is old.
+  kj::Vector<Listed> readRecent(uint64_t limit) {
+    Statement statement(*database,
+                        "SELECT o.id, o.kind, sequence, claimed_at, ended FROM chain c "
+                        "CROSS JOIN operation o ON o.id = c.operation "
+                        "WHERE sequence = coalesce(ended, claimed) ORDER BY sequence DESC LIMIT ?");
+    auto rows = statement.rows(limit);
+    kj::Vector<Listed> out;
+    while (rows.next()) {
+      Listed one;
+      one.operation = kj::str(rows.text(0));
+      one.kind = kj::str(rows.text(1));
+      one.sequence = static_cast<uint64_t>(rows.number(2));
+      one.claimedAt = rows.number(3);
+      if (!rows.isNull(4)) one.ended = book.receipt(one.sequence);
+      out.add(kj::mv(one));
+    }
+    return out;
+  }
+
+  kj::Maybe<Hash> readLink(uint64_t sequence) {
+    if (sequence == 0) return genesis(identity.id, identity.receiptKey, identity.ring);
+    Statement statement(*database, "SELECT link FROM chain WHERE sequence = ?");
+    auto rows = statement.rows(sequence);
+    if (!rows.next()) return nullptr;
+    return rows.hash(0);
   }
 
   kj::Own<Database> database;

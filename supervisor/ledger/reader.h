@@ -27,6 +27,15 @@ struct Report {
   kj::Vector<Finding> findings;  // Empty when everything holds. At most 100.
 };
 
+// One line of a list of operations.
+struct Listed {
+  kj::String operation, kind;
+  uint64_t sequence = 0;  // Last place in the chain that concerns it.
+  int64_t claimedAt = 0;  // 0 when it ended before a claim.
+  kj::Maybe<attest::Envelope>
+      ended;  // Nothing while it is open. Its signature is not checked here.
+};
+
 class LedgerReader {
  public:
   // Refuses: LEDGER_FOREIGN when the folder or file is not a ledger that this user may read.
@@ -36,6 +45,13 @@ class LedgerReader {
   virtual Result<Summary> summary() = 0;
   // Nothing when the id was never used; a null inner value when it is claimed and open.
   virtual Result<kj::Maybe<kj::Maybe<attest::Envelope>>> receipt(kj::StringPtr operation) = 0;
+
+  // At most `limit` operations, the one that the chain named last first.
+  virtual Result<kj::Vector<Listed>> recent(uint64_t limit) = 0;
+
+  // The link in a place of the chain, genesis for place 0; nothing when the chain has no such
+  // place.
+  virtual Result<kj::Maybe<Hash>> linkAt(uint64_t sequence) = 0;
 
   // Recomputes every chain link and checks every signature, with the given key or, when none is
   // given, the key recorded at creation (which proves consistency, not origin).

@@ -6,6 +6,19 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <thread>
+
+#include <sqlite3.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 namespace praefectus::tests {
 namespace {
 
@@ -14,7 +27,8 @@ using Json = nlohmann::json;
 const std::string PROGRAM = PRAEFECTUS_BIN "/praefectus";
 const std::vector<std::string> NO_DESKTOP = {"PATH=/usr/bin:/bin", "LANG=C.UTF-8", "TMPDIR=/tmp"};
 
-Ran praefectus(std::vector<std::string> arguments, const std::vector<std::string>& environment = NO_DESKTOP,
+Ran praefectus(std::vector<std::string> arguments,
+               const std::vector<std::string>& environment = NO_DESKTOP,
                const std::string& output = "") {
   arguments.insert(arguments.begin(), PROGRAM);
   return run(arguments, environment, output);
@@ -35,8 +49,8 @@ std::vector<std::string> environmentOf(const PrivateDesktop& desktop) {
   return out;
 }
 
-const std::vector<std::string> COMMANDS = {"demo",         "apps",   "windows", "observe", "capabilities",
-                                           "status",       "verify", "doctor",  "execute"};
+const std::vector<std::string> COMMANDS = {"demo",   "apps",   "windows", "observe", "capabilities",
+                                           "status", "verify", "doctor",  "execute"};
 
 TEST(Cli, everyCommandExplainsItself) {
   auto general = praefectus({"--help"});
@@ -66,6 +80,11 @@ TEST(Cli, wrongUsageExitsWithTwoAndSaysUsage) {
       {"status", "--ledger", "-x"},
       {"status", "--ledger", "a", "--ledger", "b"},
       {"verify", "--ledger", "a", "--key", "zz"},
+      {"verify", "--ledger", "a", "--head", "1:zz"},
+      {"status", "--ledger", "a", "not an id"},
+      {"status", "--ledger", "a", "--list", "operation"},
+      {"status", "--ledger="},
+      {"status", "--ledger=a", "--list=yes"},
       {"demo", "--keep"},
       {"help", "nonsense"},
   };
@@ -85,18 +104,36 @@ TEST(Cli, wrongUsageExitsWithTwoAndSaysUsage) {
   }
 }
 
+TEST(Cli, wrongUsageNamesTheWordAndShowsHowTheCommandIsUsed) {
+  auto command = praefectus({"non\033sense"});
+  EXPECT_NE(command.err.find("non\uFFFDsense"), std::string::npos) << command.err;
+  auto option = praefectus({"verify", "--unknown=1"});
+  EXPECT_NE(option.err.find("--unknown"), std::string::npos) << option.err;
+  EXPECT_NE(option.err.find("praefectus verify --ledger FOLDER"), std::string::npos) << option.err;
+  auto json = envelope(praefectus({"observe", "--json"}));
+  EXPECT_NE(json["error"]["hint"].get<std::string>().find("praefectus observe WINDOW"),
+            std::string::npos);
+}
+
 TEST(Cli, executeIsUsageWithTheReason) {
   auto ran = praefectus({"execute", "--json"});
   EXPECT_EQ(ran.exit, 2);
   auto json = envelope(ran);
   EXPECT_EQ(json["error"]["code"], "usage");
-  EXPECT_NE(json["error"]["message"].get<std::string>().find("independent authority"), std::string::npos);
+  EXPECT_NE(json["error"]["message"].get<std::string>().find("independent authority"),
+            std::string::npos);
 }
 
 TEST(Cli, outputThatCannotBeWrittenExitsWithOne) {
-  EXPECT_EQ(praefectus({"--help"}, NO_DESKTOP, "/dev/full").exit, 1);
-  EXPECT_EQ(praefectus({"--help", "--json"}, NO_DESKTOP, "/dev/full").exit, 1);
-  EXPECT_EQ(praefectus({"nonsense", "--json"}, NO_DESKTOP, "/dev/full").exit, 1);
+  const std::vector<std::vector<std::string>> outputs = {
+      {"--help"},         {"--help", "--json"},       {"nonsense", "--json"},
+      {"capabilities"},   {"capabilities", "--json"}, {"demo"},
+      {"demo", "--json"},
+  };
+  for (auto& arguments : outputs) {
+    auto ran = praefectus(arguments, NO_DESKTOP, "/dev/full");
+    EXPECT_EQ(ran.exit, 1) << arguments[0] << " " << arguments.back() << ": " << ran.err;
+  }
 }
 
 TEST(Cli, withoutADisplayReadingIsRefusedByName) {
@@ -115,6 +152,7 @@ TEST(Cli, capabilitiesSayWhatDoesNotWorkAndWhy) {
   EXPECT_EQ(ran.exit, 0);
   auto json = envelope(ran);
   EXPECT_EQ(json["data"]["health"], "unavailable");
+  EXPECT_EQ(json["data"]["acting"], false);
   for (auto& capability : json["data"]["capabilities"]) {
     EXPECT_EQ(capability["available"], false);
     EXPECT_EQ(capability["why"], "no_display");
@@ -125,8 +163,48 @@ TEST(Cli, aLedgerThatIsNotThereIsRefusedByName) {
   for (const char* command : {"status", "verify"}) {
     auto ran = praefectus({command, "--ledger", "/nonexistent", "--json"});
     EXPECT_EQ(ran.exit, 3);
-    EXPECT_EQ(envelope(ran)["error"]["code"], "ledger_foreign");
+    auto json = envelope(ran);
+    EXPECT_EQ(json["error"]["code"], "ledger_foreign");
+    EXPECT_NE(json["error"]["hint"].get<std::string>().find("0700"), std::string::npos);
   }
+}
+
+TEST(Cli, aLedgerWithoutItsLogIsRefusedWithTheRemedy) {
+  Folder folder;
+  std::ofstream(folder.file("ledger.db")) << std::string(4096, 'x');
+  auto json = envelope(praefectus({"verify", "--ledger=" + folder.path(), "--json"}));
+  EXPECT_EQ(json["error"]["code"], "ledger_foreign");
+  EXPECT_NE(json["error"]["hint"].get<std::string>().find("ledger.db-wal is missing"),
+            std::string::npos);
+}
+
+TEST(Cli, theDemoNeverWritesIntoAFolderThatIsThere) {
+  Folder folder;
+  auto there = praefectus({"demo", "--keep", folder.path(), "--json"});
+  EXPECT_EQ(there.exit, 3);
+  EXPECT_EQ(envelope(there)["error"]["code"], "folder_exists");
+  auto nowhere = praefectus({"demo", "--keep", folder.file("no/where"), "--json"});
+  EXPECT_EQ(nowhere.exit, 3);
+  EXPECT_EQ(envelope(nowhere)["error"]["code"], "folder_failed");
+}
+
+// Every element of the text stands under its parent: the last line above it that is indented less.
+void expectTree(const std::string& text, const Json& elements) {
+  std::vector<std::pair<size_t, size_t>> above;  // Indentation and number.
+  size_t found = 0;
+  for (auto& line : linesOf(text)) {
+    auto indent = line.find_first_not_of(' ');
+    if (indent == std::string::npos || line[indent] != 'e') continue;
+    size_t number = std::stoul(line.substr(indent + 1));
+    while (!above.empty() && above.back().first >= indent) above.pop_back();
+    if (number > 0) {
+      ASSERT_FALSE(above.empty()) << line;
+      EXPECT_EQ(above.back().second, elements[number]["parent"].get<size_t>()) << line;
+    }
+    above.emplace_back(indent, number);
+    ++found;
+  }
+  EXPECT_EQ(found, elements.size());
 }
 
 TEST(Cli, aDesktopCanBeReadAndTheDoctorActsOnIt) {
@@ -146,7 +224,8 @@ TEST(Cli, aDesktopCanBeReadAndTheDoctorActsOnIt) {
   ASSERT_FALSE(id.empty());
   auto apps = envelope(praefectus({"apps", "--json"}, environment));
   bool listed = false;
-  for (auto& app : apps["data"]["applications"]) listed |= app["pid"] == probe && app["state"] == "ready";
+  for (auto& app : apps["data"]["applications"])
+    listed |= app["pid"] == probe && app["state"] == "ready";
   EXPECT_TRUE(listed);
 
   auto png = folder.file("window.png");
@@ -158,6 +237,10 @@ TEST(Cli, aDesktopCanBeReadAndTheDoctorActsOnIt) {
   EXPECT_EQ(contents(png).substr(1, 3), "PNG");
   auto text = praefectus({"observe", id}, environment);
   EXPECT_NE(text.out.find("push button \"Record\""), std::string::npos);
+  expectTree(text.out, seen["data"]["elements"]);
+  auto again = praefectus({"observe", id, "--png", png, "--json"}, environment);
+  EXPECT_EQ(again.exit, 1);
+  EXPECT_EQ(envelope(again)["error"]["code"], "output_failed");
   auto missing = praefectus({"observe", "0x1", "--json"}, environment);
   EXPECT_EQ(envelope(missing)["error"]["code"], "target_missing");
 
@@ -166,10 +249,86 @@ TEST(Cli, aDesktopCanBeReadAndTheDoctorActsOnIt) {
   EXPECT_EQ(envelope(doctor)["ok"], true);
 }
 
+// What a program leaves running when it has ended. The kernel makes this process the parent of
+// every descendant that loses its own, whatever session or group it is in (prctl(2),
+// PR_SET_CHILD_SUBREAPER).
+class LeftBehind {
+ public:
+  LeftBehind() { adopt(1); }
+  ~LeftBehind() { adopt(0); }
+  LeftBehind(const LeftBehind&) = delete;
+
+  // Our children that run at this moment. Those that have ended are buried.
+  std::vector<pid_t> now() {
+    while (waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    std::vector<pid_t> found;
+    std::error_code gone;
+    for (auto& entry : std::filesystem::directory_iterator("/proc", gone)) {
+      pid_t pid = atoi(entry.path().filename().c_str());
+      if (pid > 0 && parentOf(pid) == getpid()) found.push_back(pid);
+    }
+    return found;
+  }
+
+  // The names of those that are still there when all that were ending had 20 s to do so.
+  std::string forGood() {
+    auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    std::vector<pid_t> found;
+    while (!(found = now()).empty() && std::chrono::steady_clock::now() < end) {
+      std::this_thread::yield();
+    }
+    std::string names;
+    for (pid_t pid : found) names += contents("/proc/" + std::to_string(pid) + "/comm");
+    return names;
+  }
+
+ private:
+  static void adopt(unsigned long on) {
+    if (prctl(PR_SET_CHILD_SUBREAPER, on, 0, 0, 0) != 0) throw std::runtime_error("prctl");
+  }
+  // Field 4 of /proc/PID/stat; the name before it may contain anything, so from the last bracket
+  // on.
+  static pid_t parentOf(pid_t pid) {
+    auto stat = contents("/proc/" + std::to_string(pid) + "/stat");
+    auto after = stat.rfind(')');
+    if (after == std::string::npos || stat.size() < after + 5) return 0;
+    return atoi(stat.c_str() + after + 4);
+  }
+};
+
+TEST(Demo, aProcessThatIsLeftRunningWouldBeSeen) {
+  LeftBehind left;
+  EXPECT_EQ(left.forGood(), "");
+  auto ran = run({"/bin/sh", "-c", "setsid sleep 600 >/dev/null 2>&1 & echo $!"});
+  ASSERT_EQ(ran.exit, 0) << ran.err;
+  auto found = left.now();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(std::to_string(found[0]), linesOf(ran.out)[0]);
+  kill(found[0], SIGKILL);
+  EXPECT_EQ(left.forGood(), "");
+}
+
+// As somebody who may write the file and has no key would.
+void forgeReceipts(const std::string& ledger) {
+  sqlite3* database = nullptr;
+  ASSERT_EQ(sqlite3_open((ledger + "/ledger.db").c_str(), &database), SQLITE_OK);
+  // Or closing would remove the log, without which there is no ledger.
+  sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  EXPECT_EQ(sqlite3_exec(database,
+                         "DROP TRIGGER chain_fixed;"
+                         "UPDATE chain SET signature = zeroblob(64) WHERE kind = 'ending'",
+                         nullptr, nullptr, nullptr),
+            SQLITE_OK);
+  sqlite3_close(database);
+}
+
 TEST(Demo, everyStepHoldsAndNothingIsLeftRunning) {
+  LeftBehind left;
   Folder folder;
   auto kept = folder.file("kept");
   auto ran = praefectus({"demo", "--json", "--keep", kept});
+  EXPECT_EQ(left.forGood(), "");
   ASSERT_EQ(ran.exit, 0) << ran.err;
   auto json = Json::parse(linesOf(ran.out).back());
   EXPECT_EQ(json["ok"], true);
@@ -183,8 +342,32 @@ TEST(Demo, everyStepHoldsAndNothingIsLeftRunning) {
   auto verified = envelope(praefectus({"verify", "--ledger", kept + "/ledger", "--json"}));
   EXPECT_EQ(verified["ok"], true);
   auto status = envelope(praefectus({"status", "--ledger", kept + "/ledger", "--json"}));
+  auto head = std::to_string(status["data"]["sequence"].get<uint64_t>()) + ":" +
+              status["data"]["head"].get<std::string>();
+  auto ledger = kept + "/ledger";
+  EXPECT_EQ(
+      praefectus({"verify", "--ledger", ledger, "--key", json["data"]["key"], "--head", head}).exit,
+      0);
+  auto cut = praefectus({"verify", "--ledger", ledger, "--head", "9" + head, "--json"});
+  EXPECT_EQ(cut.exit, 3);
+  EXPECT_EQ(envelope(cut)["error"]["code"], "ledger_damaged");
+  auto list = envelope(praefectus({"status", "--ledger", ledger, "--list", "--json"}))["data"];
+  EXPECT_EQ(list["operations"].size(), status["data"]["operations"]);
+  EXPECT_EQ(list["operations"][0]["sequence"], status["data"]["sequence"]);
+  std::string operation = json["data"]["operation"];
+  auto ended = envelope(praefectus({"status", "--ledger", ledger, operation, "--json"}))["data"];
+  EXPECT_EQ(ended["state"], "ended");
+  EXPECT_EQ(ended["receipt"]["terminal"], "succeeded");
+  auto unknown = praefectus({"status", "--ledger", ledger, "never-used", "--json"});
+  EXPECT_EQ(unknown.exit, 0);
+  EXPECT_EQ(envelope(unknown)["data"]["state"], "unknown");
   EXPECT_EQ(status["data"]["open"], 0);
   EXPECT_GT(status["data"]["operations"], 3);
+
+  forgeReceipts(ledger);
+  auto forged = praefectus({"status", "--ledger", ledger, operation, "--json"});
+  EXPECT_EQ(forged.exit, 3);
+  EXPECT_EQ(envelope(forged)["error"]["code"], "ledger_damaged");
 }
 
 }  // namespace

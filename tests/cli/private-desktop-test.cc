@@ -4,6 +4,7 @@
 #include <kj/debug.h>
 
 #include <gtest/gtest.h>
+#include <xcb/xcb.h>
 
 #include <csignal>
 #include <cstdlib>
@@ -115,6 +116,45 @@ TEST(PrivateDesktop, itsFolderAndFilesAreForTheOwnerAlone) {
   outputAtEnd(program);
   ASSERT_EQ(stat((std::string(desktop.folder().cStr()) + "/home/made").c_str(), &file), 0);
   EXPECT_EQ(file.st_mode & 0777, 0600u);
+}
+
+// Whether a process of user `user` gets a connection, with the authority file named to it or not.
+bool reachesTheScreen(const PrivateDesktop& desktop, uid_t user, bool named) {
+  constexpr int NO_OTHER_USER = 2;
+  int outcome = inChild([&]() {
+    if (user != geteuid() && setresuid(user, user, user) != 0) return NO_OTHER_USER;
+    setenv("HOME", "/nonexistent", 1);
+    unsetenv("XAUTHORITY");
+    constexpr kj::StringPtr NAME = "XAUTHORITY="_kj;
+    for (auto& variable : desktop.environment()) {
+      if (!named || !variable.startsWith(NAME)) continue;
+      setenv("XAUTHORITY", variable.slice(NAME.size()).cStr(), 1);
+    }
+    xcb_connection_t* connection = xcb_connect(desktop.display().cStr(), nullptr);
+    int error = xcb_connection_has_error(connection);
+    xcb_disconnect(connection);
+    return error == 0 ? 1 : 0;
+  });
+  EXPECT_NE(outcome, NO_OTHER_USER);
+  return outcome == 1;
+}
+
+TEST(PrivateDesktop, itsScreenIsClosedToWhoeverCannotReadItsAuthority) {
+  PrivateDesktop desktop;
+  EXPECT_TRUE(reachesTheScreen(desktop, geteuid(), true));
+  EXPECT_FALSE(reachesTheScreen(desktop, geteuid(), false));
+  auto authority = std::string(desktop.folder().cStr()) + "/run/xauthority";
+  struct stat file;
+  ASSERT_EQ(stat(authority.c_str(), &file), 0);
+  EXPECT_EQ(file.st_mode & 0777, 0600u);
+}
+
+TEST(PrivateDesktop, itsScreenIsClosedToOtherUsers) {
+  constexpr uid_t NOBODY = 65'534;
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  PrivateDesktop desktop;
+  EXPECT_FALSE(reachesTheScreen(desktop, NOBODY, true));
+  EXPECT_FALSE(reachesTheScreen(desktop, NOBODY, false));
 }
 
 TEST(PrivateDesktop, programsInheritNeitherEnvironmentNorDescriptors) {

@@ -150,6 +150,47 @@ TEST(Reader, whatIsNotALedgerIsForeign) {
   EXPECT_EQ(namesIn(folder).count("ledger.db-wal"), 0u);
 }
 
+TEST(Reader, operationsAreListedWithTheNewestFirstAndNoMoreThanAskedFor) {
+  TemporaryFolder place;
+  auto folder = makeLedger(place);
+  Running ledger(folder);
+  fill(ledger);
+  auto reader = LedgerReader::open(folder);
+  ASSERT_TRUE(reader.ok());
+  auto all = (*reader)->recent(100);
+  ASSERT_TRUE(all.ok());
+  ASSERT_EQ(all->size(), 3u);
+  EXPECT_EQ((*all)[0].operation, "unclaimed");
+  EXPECT_EQ((*all)[0].sequence, 4u);
+  EXPECT_EQ((*all)[1].operation, "open");
+  EXPECT_TRUE((*all)[1].ended == nullptr);
+  EXPECT_EQ((*all)[2].operation, "ended");
+  EXPECT_EQ(hex(KJ_ASSERT_NONNULL((*all)[2].ended).body), receiptIn(**reader, "ended"));
+  auto newest = (*reader)->recent(1);
+  ASSERT_EQ(newest->size(), 1u);
+  EXPECT_EQ((*newest)[0].operation, "unclaimed");
+}
+
+TEST(Reader, aHeadNotedEarlierIsFoundInItsPlaceAndNothingBehindTheEnd) {
+  TemporaryFolder place;
+  auto folder = makeLedger(place);
+  auto reader = LedgerReader::open(folder);
+  ASSERT_TRUE(reader.ok());
+  auto beginning = (*reader)->summary()->head;
+  Running ledger(folder);
+  fill(ledger);
+  auto later = (*reader)->summary();
+  auto linkAt = [&](uint64_t sequence) -> kj::Maybe<Hash> {
+    auto answer = (*reader)->linkAt(sequence);
+    KJ_ASSERT(answer.ok());
+    return kj::mv(*answer);
+  };
+  EXPECT_TRUE(linkAt(0).orDefault({}) == beginning);
+  EXPECT_TRUE(linkAt(4).orDefault({}) == later->head);
+  EXPECT_FALSE(linkAt(3).orDefault({}) == later->head);
+  EXPECT_TRUE(linkAt(5) == nullptr);
+}
+
 // The formulas of schema.sql, written out once more and by themselves: what an auditor would
 // program.
 TEST(Reader, theFormatPageIsEnoughToRecomputeTheChain) {

@@ -281,23 +281,21 @@ bool isWellNamed(const std::string& path) {
   return std::regex_match(path.substr(path.rfind('/') + 1), NAME);
 }
 
-// Folders that a newcomer may open: each must say what it is.
+// Every folder with something in it may be the one that a newcomer opens: each must say what it is.
 std::set<std::string> foldersWithoutReadme(const std::vector<Source>& tree) {
-  std::set<std::string> rooms, described;
+  std::set<std::string> folders, described;
   for (auto& source : tree) {
-    size_t first = source.path.find('/');
-    if (first == std::string::npos || source.path.starts_with(".")) continue;
-    size_t second = source.path.find('/', first + 1);
-    rooms.insert(source.path.substr(0, first));
-    if (second != std::string::npos && source.path.starts_with("supervisor/")) {
-      rooms.insert(source.path.substr(0, second));
+    if (source.path.starts_with(".")) continue;
+    for (size_t end = source.path.find('/'); end != std::string::npos;
+         end = source.path.find('/', end + 1)) {
+      folders.insert(source.path.substr(0, end));
     }
     if (source.path.ends_with("/README.md")) {
       described.insert(source.path.substr(0, source.path.rfind('/')));
     }
   }
   std::set<std::string> missing;
-  std::set_difference(rooms.begin(), rooms.end(), described.begin(), described.end(),
+  std::set_difference(folders.begin(), folders.end(), described.begin(), described.end(),
                       std::inserter(missing, missing.end()));
   return missing;
 }
@@ -424,10 +422,15 @@ TEST(Architecture, filesAreKebabCase) {
   EXPECT_FALSE(isWellNamed("ipc/HelperServer.cc"));
 }
 
-TEST(Architecture, everyRoomOpensWithAReadme) {
+TEST(Architecture, everyFolderOpensWithAReadme) {
   EXPECT_EQ(foldersWithoutReadme(tree()), std::set<std::string>());
-  EXPECT_EQ(foldersWithoutReadme({{"ipc/README.md", ""}, {"supervisor/ledger/ledger.h", ""}}),
-            (std::set<std::string>{"supervisor", "supervisor/ledger"}));
+  EXPECT_EQ(foldersWithoutReadme({{"ipc/README.md", ""},
+                                  {"ipc/schema/words.capnp", ""},
+                                  {"supervisor/ledger/ledger.h", ""},
+                                  {"tests/README.md", ""},
+                                  {"tests/ipc/CMakeLists.txt", ""},
+                                  {"dev", ""}}),
+            (std::set<std::string>{"ipc/schema", "supervisor", "supervisor/ledger", "tests/ipc"}));
 }
 
 TEST(Architecture, theTopLevelIsFixed) {

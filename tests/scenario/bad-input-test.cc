@@ -1,24 +1,42 @@
-// What can be wrong around a supervisor: each has a named answer, dispatches nothing, and hangs nobody.
+// What can be wrong around a supervisor: each has a named answer, dispatches nothing, and hangs
+// nobody.
+#include "ipc/channel.h"
+#include "supervisor/ledger/reader.h"
 #include "tests/scenario/rig.h"
 
+#include <kj/debug.h>
+
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <random>
 
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace praefectus::tests {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Supervisor, helper and manifest in a folder of the test's own, to be damaged at will.
+std::string built(const char* file) { return std::string(PRAEFECTUS_BIN "/") + file; }
+
+// The supervisor in a folder of the test's own, with a helper that says when it runs, to be damaged
+// at will.
 struct Installed {
   Installed() {
-    for (const char* file : {"praefectus-supervisor", "praefectus-desktop-linux",
-                             "praefectus-desktop-linux.manifest"}) {
-      fs::copy_file(std::string(PRAEFECTUS_BIN "/") + file, folder.file(file));
-    }
+    fs::copy_file(built("praefectus-supervisor"), supervisor());
+    fs::copy_file(built("trespasser"), helper());
+    fs::copy_file(built("trespasser.manifest"), manifest());
   }
+  // What the supervisor says of the helper, with HOME in this folder.
+  std::string whyNot() const;
+  bool trespassed() const { return fs::exists(folder.file("trespassed")); }
   std::string supervisor() const { return folder.file("praefectus-supervisor"); }
   std::string helper() const { return folder.file("praefectus-desktop-linux"); }
   std::string manifest() const { return helper() + ".manifest"; }
@@ -66,6 +84,13 @@ struct Bare {
   std::string ledger;
 };
 
+std::string Installed::whyNot() const {
+  Bare bare(supervisor());
+  EXPECT_TRUE(client::createLedger(bare.options(), bare.authority).ok());
+  kj::String home[] = {kj::str("HOME=", folder.path().c_str())};
+  return bare.whyNot(kj::arrayPtr(home, 1));
+}
+
 TEST(BadInput, aSecondSupervisorOnOneLedgerIsRefused) {
   Bare bare;
   ASSERT_TRUE(client::createLedger(bare.options(), bare.authority).ok());
@@ -94,6 +119,45 @@ TEST(BadInput, aLedgerThatOthersCouldReadIsRefused) {
   chmod(bare.ledger.c_str(), 0700);
   EXPECT_EQ(bare.startRefusal(), "started");
 }
+
+struct Harm {
+  const char* name;
+  void (*harm)(Bare&);
+};
+
+class ForeignLedger : public testing::TestWithParam<Harm> {};
+
+TEST_P(ForeignLedger, isRefusedByName) {
+  Bare bare;
+  ASSERT_TRUE(client::createLedger(bare.options(), bare.authority).ok());
+  ASSERT_EQ(bare.startRefusal(), "started");
+  GetParam().harm(bare);
+  EXPECT_EQ(bare.startRefusal(), "ledger_foreign");
+}
+
+void cut(const std::string& file, uintmax_t part) {
+  fs::resize_file(file, fs::file_size(file) / part);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Harm, ForeignLedger,
+    testing::Values(
+        Harm{"keyMissing", [](Bare& bare) { fs::remove(bare.ledger + "/receipt.key"); }},
+        Harm{"keyOfAnotherLedger",
+             [](Bare& bare) {
+               auto other = bare.folder.file("other");
+               auto options = bare.options();
+               options.ledger = kj::StringPtr(other.c_str(), other.size());
+               ASSERT_TRUE(client::createLedger(options, bare.authority).ok());
+               fs::rename(other + "/receipt.key", bare.ledger + "/receipt.key");
+             }},
+        Harm{"keyReadableByOthers",
+             [](Bare& bare) { chmod((bare.ledger + "/receipt.key").c_str(), 0644); }},
+        Harm{"databaseCutInHalf", [](Bare& bare) { cut(bare.ledger + "/ledger.db", 2); }},
+        Harm{"databaseCutToAFewBytes", [](Bare& bare) { cut(bare.ledger + "/ledger.db", 1000); }},
+        Harm{"databaseEmptied",
+             [](Bare& bare) { fs::resize_file(bare.ledger + "/ledger.db", 0); }}),
+    [](auto& each) { return std::string(each.param.name); });
 
 TEST(BadInput, anExistingFolderIsNotMadeALedger) {
   Bare bare;
@@ -134,13 +198,18 @@ struct Damage {
 
 class Provenance : public testing::TestWithParam<Damage> {};
 
+// Without this one the others would show nothing: undamaged, it does run.
+TEST(Trespasser, leavesItsTraceWhenItIsAttested) {
+  Installed installed;
+  EXPECT_NE(installed.whyNot(), "service_mismatch");
+  EXPECT_TRUE(installed.trespassed());
+}
+
 TEST_P(Provenance, aHelperThatIsNotThePublishedOneNeverRuns) {
   Installed installed;
   GetParam().harm(installed);
-  Bare bare(installed.supervisor());
-  ASSERT_TRUE(client::createLedger(bare.options(), bare.authority).ok());
-  kj::String none[] = {kj::str("LANG=C.UTF-8")};
-  EXPECT_EQ(bare.whyNot(kj::arrayPtr(none, 1)), GetParam().code);
+  EXPECT_EQ(installed.whyNot(), GetParam().code);
+  EXPECT_FALSE(installed.trespassed());
 }
 
 void flip(const std::string& path, std::streamoff offset) {
@@ -154,7 +223,11 @@ void flip(const std::string& path, std::streamoff offset) {
 INSTANTIATE_TEST_SUITE_P(
     Damage, Provenance,
     testing::Values(
-        Damage{"oneByteOfTheHelper", [](const Installed& at) { flip(at.helper(), 200'000); },
+        // The last byte is of a table that nothing needs at run time.
+        Damage{"oneByteOfTheHelper",
+               [](const Installed& at) {
+                 flip(at.helper(), static_cast<std::streamoff>(fs::file_size(at.helper())) - 1);
+               },
                "service_mismatch"},
         Damage{"oneByteAppended",
                [](const Installed& at) { std::ofstream(at.helper(), std::ios::app) << "x"; },
@@ -167,8 +240,15 @@ INSTANTIATE_TEST_SUITE_P(
                "service_unavailable"},
         Damage{"anotherProgramInItsPlace",
                [](const Installed& at) {
+                 fs::remove(at.manifest());
+                 fs::copy_file(built("praefectus-desktop-linux.manifest"), at.manifest());
+               },
+               "service_mismatch"},
+        Damage{"scriptInItsPlace",
+               [](const Installed& at) {
                  fs::remove(at.helper());
-                 fs::copy_file("/bin/true", at.helper());
+                 std::ofstream(at.helper()) << "#!/bin/sh\ntouch \"$HOME/trespassed\"\n";
+                 chmod(at.helper().c_str(), 0755);
                },
                "service_mismatch"},
         Damage{"symlinkInItsPlace",
@@ -178,6 +258,158 @@ INSTANTIATE_TEST_SUITE_P(
                },
                "service_unavailable"}),
     [](auto& each) { return std::string(each.param.name); });
+
+// The shipped supervisor with nothing of ours at the other end of its socket.
+class RawHost {
+ public:
+  explicit RawHost(Bare& bare) : ledger(bare.ledger) {
+    EXPECT_TRUE(client::createLedger(bare.options(), bare.authority).ok());
+    int pair[2];
+    KJ_SYSCALL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair));
+    socket = kj::AutoCloseFd(pair[0]);
+    kj::AutoCloseFd theirs(pair[1]);
+    // dup2 of a descriptor onto itself would leave close-on-exec set.
+    int high;
+    KJ_SYSCALL(high = fcntl(theirs, F_DUPFD_CLOEXEC, 10));
+    kj::AutoCloseFd parked(high);
+    posix_spawn_file_actions_t files;
+    posix_spawn_file_actions_init(&files);
+    KJ_DEFER(posix_spawn_file_actions_destroy(&files));
+    posix_spawn_file_actions_adddup2(&files, high, 3);
+    posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0);
+    std::string program = built("praefectus-supervisor"), serve = "serve", option = "--ledger";
+    char* arguments[] = {program.data(), serve.data(), option.data(), ledger.data(), nullptr};
+    std::string language = "LANG=C.UTF-8";
+    char* environment[] = {language.data(), nullptr};
+    KJ_REQUIRE(posix_spawn(&pid, program.c_str(), &files, nullptr, arguments, environment) == 0);
+  }
+  ~RawHost() {
+    if (pid == 0) return;
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+  }
+  RawHost(const RawHost&) = delete;
+
+  kj::AutoCloseFd takeSocket() { return kj::mv(socket); }
+
+  // A supervisor that has dropped us already takes no more.
+  void say(const std::string& bytes) { send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL); }
+  void sayNoMore() { shutdown(socket, SHUT_WR); }
+
+  // Reads whatever comes until the supervisor has dropped the connection, for 20 s at most.
+  bool isDropped() {
+    return eventually([&] {
+      pollfd readable{socket, POLLIN, 0};
+      if (poll(&readable, 1, 100) <= 0) return false;
+      char piece[4096];
+      return recv(socket, piece, sizeof(piece), MSG_DONTWAIT) <= 0;
+    });
+  }
+
+  // Its exit status once it has ended by itself; 128 + signal when something ended it.
+  int ended() {
+    int status = 0;
+    if (!eventually([&] { return waitpid(pid, &status, WNOHANG) == pid; })) return -1;
+    pid = 0;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
+ private:
+  std::string ledger;
+  kj::AutoCloseFd socket;
+  pid_t pid = 0;
+};
+
+// Nothing was recorded, everything holds, and the next host is served.
+void expectUntouched(Bare& bare) {
+  {
+    auto reader =
+        ledger::LedgerReader::open(kj::StringPtr(bare.ledger.c_str(), bare.ledger.size()));
+    ASSERT_TRUE(reader.ok());
+    auto report = (*reader)->verify(nullptr);
+    ASSERT_TRUE(report.ok());
+    EXPECT_EQ(report->findings.size(), 0u);
+    EXPECT_EQ(report->summary.operations, 0u);
+  }
+  auto next = client::Host::start(bare.io, bare.options(), bare.authority).wait(bare.io.waitScope);
+  ASSERT_TRUE(next.ok());
+  EXPECT_EQ((*next)->info().recovered, 0u);
+  EXPECT_TRUE((*next)->open("session-1", "turn-1").wait(bare.io.waitScope).ok());
+  auto status = (*next)->status("nothing").wait(bare.io.waitScope);
+  ASSERT_TRUE(status.ok());
+  EXPECT_TRUE(status->is<client::OperationUnknown>());
+}
+
+std::string garbage(size_t size, unsigned seed) {
+  std::mt19937 random(seed);
+  std::string bytes(size, 0);
+  std::generate(bytes.begin(), bytes.end(), [&] { return static_cast<char>(random()); });
+  return bytes;
+}
+
+// The start of a message with one segment of so many words.
+std::string header(uint32_t words) {
+  std::string bytes(8, 0);
+  for (size_t i = 0; i < 4; ++i) bytes[4 + i] = static_cast<char>(words >> (8 * i));
+  return bytes;
+}
+
+struct Attack {
+  const char* name;
+  std::string bytes;
+  bool leaves;  // Whether the host closes its end after it.
+};
+
+class RawBytes : public testing::TestWithParam<Attack> {};
+
+TEST_P(RawBytes, endTheConnectionAndNothingElse) {
+  Bare bare;
+  RawHost host(bare);
+  host.say(GetParam().bytes);
+  if (GetParam().leaves) host.sayNoMore();
+  EXPECT_TRUE(host.isDropped());
+  EXPECT_EQ(host.ended(), 0);
+  expectUntouched(bare);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Attack, RawBytes,
+    testing::Values(Attack{"garbage", garbage(4096, 1), false},
+                    Attack{"oneByteOfGarbage", garbage(1, 2), true},
+                    Attack{"muchGarbage", garbage(100'000, 3), false},
+                    Attack{"aFrameOfGarbage", header(64) + garbage(512, 4), false},
+                    Attack{"anEmptyMessage", header(0), false},
+                    Attack{"aMessageOfTwoMebibytes", header((2u << 20) / 8), false},
+                    Attack{"aMessageCutShort", header(10) + std::string(24, 0), true},
+                    Attack{"aHeaderCutShort", header(10).substr(0, 5), true}),
+    [](auto& each) { return std::string(each.param.name); });
+
+// hello with so many words of data, and the last of them not zero.
+std::string answerToHello(wire::Supervisor::Client supervisor, uint16_t words,
+                          kj::WaitScope& wait) {
+  auto call = supervisor.typelessRequest(capnp::typeId<wire::Supervisor>(), 0, nullptr);
+  auto data = call.initAsAnyStruct(words, 0).getDataSection();
+  data[8 * (words - 1u)] = wire::PROTOCOL_VERSION;
+  data[0] = wire::PROTOCOL_VERSION;
+  return call.send()
+      .then([](auto&&) { return std::string("served"); },
+            [](kj::Exception&& no) { return std::string(no.getDescription().cStr()); })
+      .wait(wait);
+}
+
+TEST(RawHost, aFieldThatTheSchemaDoesNotHaveIsNamed) {
+  Bare bare;
+  RawHost host(bare);
+  {
+    Channel channel(*bare.io.lowLevelProvider, host.takeSocket());
+    auto supervisor = channel.bootstrap().castAs<wire::Supervisor>();
+    auto refused = answerToHello(supervisor, 2, bare.io.waitScope);
+    EXPECT_NE(refused.find("unknown_field"), std::string::npos) << refused;
+    EXPECT_EQ(answerToHello(supervisor, 1, bare.io.waitScope), "served");
+  }
+  EXPECT_EQ(host.ended(), 0);
+  expectUntouched(bare);
+}
 
 }  // namespace
 }  // namespace praefectus::tests

@@ -11,12 +11,19 @@ TEST(Readme, itsExampleIsTheProgramThatTheTestsBuild) {
   EXPECT_NE(page.find("```cpp\n" + program + "```"), std::string::npos);
 }
 
-TEST(Readme, itsExampleSetsATextOnARealWindow) {
-  Rig rig;
+// The example with the rig's desktop, and a key and a ledger of its own.
+Ran runExample(Rig& rig) {
   std::vector<std::string> environment;
   for (auto& entry : rig.desktop.environment()) environment.push_back(entry.cStr());
+  return run({PRAEFECTUS_BIN "/readme-example", rig.folder.file("its-key"),
+              rig.folder.file("its-ledger"), "greeting-1"},
+             environment);
+}
+
+TEST(Readme, itsExampleSetsATextOnARealWindow) {
+  Rig rig;
   rig.stop();  // One desktop has one actor.
-  auto ran = run({PRAEFECTUS_BIN "/readme-example", rig.folder.file("its-ledger")}, environment);
+  auto ran = runExample(rig);
   EXPECT_EQ(ran.exit, 0) << ran.err;
   EXPECT_EQ(ran.out, "succeeded, verified\n");
   auto lines = rig.recorded("text");
@@ -24,11 +31,23 @@ TEST(Readme, itsExampleSetsATextOnARealWindow) {
   EXPECT_NE(lines.back().find(hex("Hello from an agent."_kj.asBytes()).cStr()), std::string::npos);
 }
 
+TEST(Readme, itsExampleRunAgainAnswersTheSameAndActsNoMore) {
+  Rig rig;
+  rig.stop();
+  auto first = runExample(rig);
+  auto written = rig.recorded("text").size();
+  auto second = runExample(rig);
+  EXPECT_EQ(second.exit, 0) << second.err;
+  EXPECT_EQ(second.out, first.out);
+  EXPECT_EQ(rig.recorded("text").size(), written);
+}
+
 TEST(Readme, whileOneSupervisorActsAnotherMayOnlyRead) {
   Rig rig;
-  std::vector<std::string> environment;
-  for (auto& entry : rig.desktop.environment()) environment.push_back(entry.cStr());
-  auto ran = run({PRAEFECTUS_BIN "/readme-example", rig.folder.file("its-ledger")}, environment);
+  auto seen = rig.look();
+  auto request = rig.session->setValue(seen, Rig::entry(seen), "The desktop is mine.");
+  rig.need(rig.session->execute(request));
+  auto ran = runExample(rig);
   EXPECT_EQ(ran.exit, 3);
   EXPECT_EQ(ran.err, "refused: Another supervisor acts on this desktop.\n");
 }

@@ -1,9 +1,14 @@
-// One request from host to receipt, with every real part: client library, supervisor, launcher, attested
-// helper, SQLite, X server, accessibility bus, and an application whose own record is the oracle.
+// One request from host to receipt, with every real part: client library, supervisor, launcher,
+// attested helper, SQLite, X server, accessibility bus, and an application whose own record is the
+// oracle.
 #include "tests/scenario/rig.h"
 
+#include <chrono>
 #include <csignal>
 #include <filesystem>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 namespace praefectus::tests {
 namespace {
@@ -63,7 +68,8 @@ TEST(Request, aPressWithoutVisibleConsequenceIsUnknownUnlessTheHostAcceptsNoProo
   Rig rig;
   auto seen = rig.look();
   auto& button = Rig::named(seen, "push button", "Record");
-  auto strict = rig.need(rig.session->execute(rig.session->invoke(seen, button, button.actions[0])));
+  auto strict =
+      rig.need(rig.session->execute(rig.session->invoke(seen, button, button.actions[0])));
   EXPECT_EQ(strict.receipt.terminal, Terminal::OUTCOME_UNKNOWN);
   EXPECT_EQ(strict.receipt.evidence.verdict, Verdict::UNVERIFIABLE);
   ASSERT_TRUE(rig.waitForRecord("record", 1));
@@ -72,7 +78,8 @@ TEST(Request, aPressWithoutVisibleConsequenceIsUnknownUnlessTheHostAcceptsNoProo
   client::How how;
   how.verification = Verification::NONE;
   auto& again = Rig::named(seen, "push button", "Record");
-  auto lax = rig.need(rig.session->execute(rig.session->invoke(seen, again, again.actions[0], how)));
+  auto lax =
+      rig.need(rig.session->execute(rig.session->invoke(seen, again, again.actions[0], how)));
   EXPECT_EQ(lax.receipt.terminal, Terminal::SUCCEEDED);
   EXPECT_EQ(lax.receipt.effect, Effect::EXECUTED_UNVERIFIED);
   EXPECT_TRUE(rig.waitForRecord("record", 2));
@@ -144,16 +151,39 @@ TEST(Request, aTamperedOrForeignGrantHasNoEffect) {
   EXPECT_TRUE(rig.recorded("check").empty());
 }
 
+int64_t wallMs() {
+  using namespace std::chrono;
+  return duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
+}
+
 TEST(Request, anExpiredGrantHasNoEffectAndCanStillReplay) {
   Rig rig;
   auto seen = rig.look();
   auto& check = Rig::named(seen, "check box", "Check");
   client::How how;
+  how.validForMs = 5'000;
+  auto done = rig.session->invoke(seen, check, check.actions[0], how);
+  auto first = rig.need(rig.session->execute(done));
+  EXPECT_EQ(first.receipt.terminal, Terminal::SUCCEEDED);
+
+  seen = rig.look();
   how.validForMs = 1;
-  auto late = rig.session->invoke(seen, check, check.actions[0], how);
-  rig.need(rig.session->capabilities());  // A millisecond is over by the time this has answered.
-  EXPECT_EQ(rig.refusalOf(rig.session->execute(late)), "policy_denied");
-  EXPECT_TRUE(rig.recorded("check").empty());
+  auto& entry = Rig::entry(seen);
+  auto late = rig.session->setValue(seen, entry, "late", how);
+  int64_t over = wallMs() + 5'000;  // Both were signed before now.
+  ASSERT_TRUE(eventually([&] { return wallMs() > over; }));
+
+  auto again = rig.need(rig.session->execute(done));
+  EXPECT_TRUE(again.replayed);
+  EXPECT_EQ(hex(again.sealed.body), hex(first.sealed.body));
+  auto refused = rig.wait(rig.session->execute(late));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_STREQ(nameOf(refused.refusal().code).cStr(), "policy_denied");
+  EXPECT_STREQ(refused.refusal().detail.cStr(), "The grant has expired.");
+  EXPECT_TRUE(rig.need(rig.host->status(late.operation)).is<client::OperationUnknown>());
+  rig.look();
+  EXPECT_EQ(rig.recorded("check").size(), 1u);
+  EXPECT_EQ(timesRecorded(rig, "late"), 0u);
 }
 
 TEST(Request, aSpentASupersededAndAForeignFrameAreRefused) {
@@ -172,7 +202,8 @@ TEST(Request, aSpentASupersededAndAForeignFrameAreRefused) {
   auto stolen = rig.session->setValue(foreign, Rig::entry(foreign), "three");
   EXPECT_EQ(rig.refusalOf(rig.session->execute(stolen)), "stale_frame");
   EXPECT_EQ(timesRecorded(rig, "one"), 1u);
-  EXPECT_EQ(timesRecorded(rig, "two") + timesRecorded(rig, "three") + timesRecorded(rig, "old"), 0u);
+  EXPECT_EQ(timesRecorded(rig, "two") + timesRecorded(rig, "three") + timesRecorded(rig, "old"),
+            0u);
 }
 
 struct Refused {
@@ -207,29 +238,38 @@ TEST_P(Targets, thatAreNotWhatWasObservedAreRejectedWithoutEffect) {
 
 INSTANTIATE_TEST_SUITE_P(
     Probe, Targets,
-    testing::Values(Refused{"plain", "push button", "Disabled", RefusalCode::TARGET_DISABLED, false},
+    testing::Values(Refused{"plain", "push button", "Disabled", RefusalCode::TARGET_DISABLED,
+                            false},
                     Refused{"plain", "push button", "Hidden", RefusalCode::TARGET_HIDDEN, false},
                     Refused{"disable", "push button", "Record", RefusalCode::TARGET_DISABLED, true},
                     Refused{"hide", "push button", "Record", RefusalCode::TARGET_HIDDEN, true},
                     Refused{"remove", "push button", "Record", RefusalCode::TARGET_MISSING, true},
                     Refused{"replace", "push button", "Record", RefusalCode::TARGET_MISSING, true},
                     Refused{"rename", "push button", "Record", RefusalCode::TARGET_CHANGED, true}),
-    [](auto& each) {
-      return std::string(each.param.mode) + "_" + each.param.name;
-    });
+    [](auto& each) { return std::string(each.param.mode) + "_" + each.param.name; });
 
 TEST(Request, aPasswordFieldIsNeitherReadNorWritten) {
-  Rig rig;
+  constexpr kj::StringPtr KEPT = "correct horse battery"_kj;  // What mode "secret" puts there.
+  Rig rig("secret");
+  const std::vector<std::string> untouched = {kj::str("secret ", KEPT.size()).cStr()};
+  ASSERT_EQ(rig.recorded("secret"), untouched);
   auto seen = rig.look();
   const Element* secret = nullptr;
   for (auto& element : seen.elements) {
     if (element.secure) secret = &element;
+    auto value =
+        element.value.map([](auto& text) { return kj::str(text); }).orDefault(kj::String());
+    for (kj::StringPtr text : {kj::StringPtr(element.name), kj::StringPtr(value)}) {
+      EXPECT_EQ(std::string(text.cStr()).find("horse"), std::string::npos) << element.role.cStr();
+    }
   }
   ASSERT_NE(secret, nullptr);
   EXPECT_TRUE(secret->value == nullptr);
   auto outcome = rig.need(rig.session->execute(rig.session->setValue(seen, *secret, "hunter2")));
   EXPECT_EQ(outcome.receipt.terminal, Terminal::REJECTED);
   EXPECT_STREQ(nameOf(KJ_ASSERT_NONNULL(outcome.receipt.refusal)).cStr(), "sensitivity_blocked");
+  rig.look();  // The probe has answered since; a change would be on disk.
+  EXPECT_EQ(rig.recorded("secret"), untouched);
 }
 
 TEST(Request, ofTwoEqualButtonsTheOneThatWasMeantIsPressed) {
@@ -258,7 +298,8 @@ TEST(Request, aSessionOnAStoppedApplicationDoesNotDelayAnother) {
   kill(rig.probe, SIGSTOP);
   auto waiting = hung->execute(request);
   auto seen = rig.need(rig.session->observe(window));
-  auto outcome = rig.need(rig.session->execute(rig.session->setValue(seen, Rig::entry(seen), "soon")));
+  auto outcome =
+      rig.need(rig.session->execute(rig.session->setValue(seen, Rig::entry(seen), "soon")));
   EXPECT_EQ(outcome.receipt.terminal, Terminal::SUCCEEDED);
   EXPECT_FALSE(waiting.poll(rig.io.waitScope));  // The other is still held up, and held nobody up.
   auto late = rig.need(kj::mv(waiting));
@@ -267,6 +308,28 @@ TEST(Request, aSessionOnAStoppedApplicationDoesNotDelayAnother) {
   kill(rig.probe, SIGCONT);
   rig.look();
   EXPECT_EQ(timesRecorded(rig, "late"), 0u);
+}
+
+// A grant as a host could sign it that approves this action as one of another class.
+client::Request signedAs(Rig& rig, const Action& action, ActionClass approved) {
+  auto request = rig.session->sign(action);
+  auto& info = rig.host->info();
+  attest::Grant grant;
+  grant.issuer = kj::str(rig.authority.issuer());
+  grant.keyId = kj::str(rig.authority.keyId());
+  grant.audience = info.ledger;
+  grant.subject = kj::str(info.subject);
+  grant.session = kj::str("session-1");
+  grant.turn = kj::str("turn-1");
+  grant.operation = kj::str(request.operation);
+  grant.actionHash = attest::actionHash(request.action);
+  grant.actionClass = approved;
+  grant.target = action.window;
+  grant.notBefore = wallMs();
+  grant.expires = grant.notBefore + 60'000;
+  grant.uses = 1;
+  request.grant = attest::seal(grant, rig.authority.key());
+  return request;
 }
 
 TEST(Request, readGrantsCountTheirUsesAndServeNoOtherClass) {
@@ -279,17 +342,16 @@ TEST(Request, readGrantsCountTheirUsesAndServeNoOtherClass) {
   ASSERT_FALSE(twice.ok());
   EXPECT_STREQ(nameOf(twice.refusal().code).cStr(), "grant_spent");
 
-  Action plain;
-  plain.act = ObserveAct{false};
-  plain.window = rig.window;
-  auto metadata = rig.session->sign(plain);
+  // A grant to read the window's words is none to take its picture; nothing else is wrong with it.
   Action pictured;
   pictured.act = ObserveAct{true};
   pictured.window = rig.window;
-  metadata.action = rig.session->sign(pictured).action;
-  auto wrong = rig.wait(rig.session->observe(metadata));
+  EXPECT_TRUE(
+      rig.wait(rig.session->observe(signedAs(rig, pictured, ActionClass::SCREENSHOT_READ))).ok());
+  auto wrong = rig.wait(rig.session->observe(signedAs(rig, pictured, ActionClass::METADATA_READ)));
   ASSERT_FALSE(wrong.ok());
   EXPECT_STREQ(nameOf(wrong.refusal().code).cStr(), "policy_denied");
+  EXPECT_STREQ(wrong.refusal().detail.cStr(), "The grant is for another class of action.");
 }
 
 TEST(Request, aPictureIsTheWindowAsPng) {
@@ -302,28 +364,102 @@ TEST(Request, aPictureIsTheWindowAsPng) {
   EXPECT_EQ(seen.pictureHeight, seen.frame.bounds.height);
 }
 
+// Our standard error, and so that of every process that inherits it, in a file.
+class StandardError {
+ public:
+  explicit StandardError(const std::string& file) : kept(fcntl(2, F_DUPFD_CLOEXEC, 3)) {
+    int fd = open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (kept < 0 || fd < 0 || dup2(fd, 2) != 2) throw std::runtime_error("standard error");
+    close(fd);
+  }
+  ~StandardError() {
+    dup2(kept, 2);
+    close(kept);
+  }
+  StandardError(const StandardError&) = delete;
+
+ private:
+  int kept;
+};
+
+// Every word that came back to a host, to be searched afterwards.
+struct Heard {
+  void operator()(const char* what, const Result<client::Outcome>& answer) {
+    if (answer.ok()) {
+      auto bytes = attest::envelopeBytes(answer->sealed);
+      auto text = reinterpret_cast<const char*>(bytes.begin());
+      texts.emplace_back(std::string("the receipt of ") + what, std::string(text, bytes.size()));
+      KJ_IF_MAYBE (refusal, answer->notFresh) {
+        texts.emplace_back(std::string("the view after ") + what, refusal->detail.cStr());
+      }
+    } else {
+      ++refusals;
+      texts.emplace_back(std::string("the refusal of ") + what, answer.refusal().detail.cStr());
+    }
+  }
+  std::vector<std::pair<std::string, std::string>> texts;
+  size_t refusals = 0;
+};
+
 TEST(Privacy, nothingThatWasTypedSeenOrNamedIsInTheLedgerItsLogsOrStandardError) {
   constexpr kj::StringPtr CANARY = "canary-7c1f-secret-text"_kj;
-  Rig rig;
+  Folder folder;
+  auto errors = folder.file("standard-error");
+  StandardError captured(errors);
+  Rig rig("secret");
+  Heard heard;
+  auto ask = [&](const char* what, const client::Request& request) {
+    heard(what, rig.wait(rig.session->execute(request)));
+  };
+
   auto seen = rig.look();
-  rig.need(rig.session->execute(rig.session->setValue(seen, Rig::entry(seen), CANARY)));
+  auto text = rig.session->setValue(seen, Rig::entry(seen), CANARY);
+  ask("a text", text);
+  ask("the text again", text);
+  ask("a spent frame", rig.session->setValue(seen, Rig::entry(seen), CANARY));
+  auto forged = text.clone();
+  forged.grant.signature[0] ^= 1;
+  ask("a forged grant", forged);
+
   seen = rig.look();
   auto& check = Rig::named(seen, "check box", "Check");
-  rig.need(rig.session->execute(rig.session->invoke(seen, check, check.actions[0])));
-  auto& button = Rig::named(seen, "push button", "Disabled");
-  rig.refusalOf(rig.session->execute(rig.session->invoke(seen, button, "click")));
+  ask("a check box", rig.session->invoke(seen, check, check.actions[0]));
+  seen = rig.look();
+  ask("a disabled button",
+      rig.session->invoke(seen, Rig::named(seen, "push button", "Disabled"), "click"));
+  seen = rig.look();
+  for (auto& element : seen.elements) {
+    if (element.secure) ask("a password", rig.session->setValue(seen, element, CANARY));
+  }
+  seen = rig.look();
+  client::How how;
+  how.operation = text.operation;
+  ask("a conflict", rig.session->setValue(seen, Rig::entry(seen), "canary-7c1f-other", how));
+  // An application that dies of what it is asked, and one that is gone.
+  kill(rig.probe, SIGKILL);
+  ask("a dead application", rig.session->setValue(seen, Rig::entry(seen), CANARY));
+  // What the supervisor's program prints does arrive here.
+  EXPECT_FALSE(client::createLedger(rig.options(), rig.authority).ok());
   rig.stop();
 
   ASSERT_EQ(timesRecorded(rig, CANARY), 1u);  // It was really written.
+  EXPECT_EQ(heard.texts.size(), 9u);
+  EXPECT_GE(heard.refusals, 3u);
+  auto& texts = heard.texts;
+  texts.emplace_back("standard error", contents(errors));
+  EXPECT_NE(texts.back().second.find("ledger_foreign"), std::string::npos);
   size_t files = 0;
   for (auto& file : std::filesystem::directory_iterator(rig.ledger)) {
-    auto bytes = contents(file.path());
+    texts.emplace_back(file.path(), contents(file.path()));
     ++files;
-    for (const char* secret : {"canary-7c1f", "Praefectus Probe", "Record", "Check", "Disabled"}) {
-      EXPECT_EQ(bytes.find(secret), std::string::npos) << secret << " in " << file.path();
-    }
   }
   EXPECT_GE(files, 3u);
+  for (auto& [where, bytes] : texts) {
+    for (const char* secret : {"canary-7c1f", "battery", "Praefectus Probe", "Record", "Check",
+                               "Disabled", "Password"}) {
+      EXPECT_EQ(bytes.find(secret), std::string::npos) << secret << " in " << where;
+    }
+  }
 }
 
 }  // namespace

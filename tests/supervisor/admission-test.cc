@@ -64,7 +64,7 @@ struct Presented {
   }
 
   // What each of the three steps says, the later ones only after a yes.
-  std::string admitted(bool acting = true) {
+  std::string admitted() {
     auto said = [](const auto& result) {
       return std::string(nameOf(result.refusal().code).cStr());
     };
@@ -72,7 +72,7 @@ struct Presented {
     if (!matched.ok()) return "match: " + said(matched);
     auto aged = admit(*matched, *session, clock);
     if (!aged.ok()) return "admit: " + said(aged);
-    auto fit = admitMutation(*matched, *session, acting);
+    auto fit = admitMutation(*matched, *session);
     if (!fit.ok()) return "mutation: " + said(fit);
     return "ok";
   }
@@ -165,10 +165,6 @@ TEST(Admission, aClosedSessionAdmitsNothingNew) {
   Presented on;
   on.session->closed = true;
   EXPECT_EQ(on.admitted(), "admit: no_active_session");
-}
-
-TEST(Admission, aDesktopThatAnotherSupervisorActsOnIsBusy) {
-  EXPECT_EQ(Presented().admitted(false), "mutation: desktop_busy");
 }
 
 TEST(Admission, afterAnUnknownOutcomeNothingIsAdmittedBeforeAnObservation) {

@@ -48,7 +48,7 @@ struct Taking {
 
 constexpr char SUPERSEDED[] = "stale_epoch: A newer observation replaced this frame.";
 constexpr char SPENT[] = "stale_frame: An action spent this frame.";
-constexpr char VOID[] = "stale_frame: The helper that took this frame is gone.";
+constexpr char VOID[] = "stale_frame: The helper no longer holds this frame.";
 constexpr char OLD[] = "stale_frame: The frame is older than 30 seconds.";
 constexpr char FORGOTTEN[] = "stale_frame: The frame is not one of this session's last eight.";
 

@@ -204,11 +204,11 @@ TEST(Judge, whatTheControlRepliedIsNoEvidence) {
                       wire::Answer::SILENT}) {
     Seen seen;
     seen.facts.setAnswer(answer);
-    EXPECT_EQ(judged(invoking(), seen), "unverifiable by none");
+    bool declined = answer == wire::Answer::DECLINED || answer == wire::Answer::ERROR;
+    EXPECT_EQ(judged(invoking(), seen), declined ? "suspected_noop by none" : "unverifiable by none");
     seen.after.getValue().setText(bytesOf(textHash("new")));
     EXPECT_EQ(judged(setting("new"), seen), "confirmed by value_readback");
 
-    bool declined = answer == wire::Answer::DECLINED || answer == wire::Answer::ERROR;
     auto judgement = judge(setting("new"), NONCE, seen.facts.asReader());
     EXPECT_EQ(judgement.declined, declined);
     auto ending = endingFor(Verification::STRONGEST, judgement, Interruption::NONE, NOW);
@@ -391,6 +391,14 @@ TEST(Judge, aWindowThatWentWithItsProcessProvesNothing) {
   crashed.after.setWindows(bytesOf(textHash("fewer windows")));
   crashed.after.setProcessRunning(false);
   EXPECT_EQ(judged(invoking(), crashed).substr(0, 7), "unknown");
+}
+
+TEST(Judge, aControlThatSaysNoWithNothingToShowIsSuspectedOfDoingNothing) {
+  for (auto answer : {wire::Answer::DECLINED, wire::Answer::ERROR}) {
+    Seen seen;
+    seen.facts.setAnswer(answer);
+    EXPECT_EQ(judged(invoking(), seen).substr(0, 14), "suspected_noop");
+  }
 }
 
 TEST(Judge, anElementThatWentAwayIsConfirmed) {

@@ -327,7 +327,7 @@ TEST(Reads, capabilitiesNameTheHelperThatRuns) {
   EXPECT_EQ(status.getIdentity().getGeneration(), 1u);
   EXPECT_EQ(status.getPid(), static_cast<uint32_t>(on.pids()[0]));
   EXPECT_EQ(status.getHealth(), wire::Health::HEALTHY);
-  EXPECT_EQ(status.getCapabilities().size(), 4u);
+  EXPECT_EQ(status.getCapabilities().size(), 5u);
 }
 
 // ---- Starting helpers --------------------------------------------------------------------------

@@ -142,7 +142,7 @@ class MemoryDriver final : public Driver {
 
   kj::Promise<kj::Vector<Capability>> capabilities() override {
     kj::Vector<Capability> out;
-    for (auto name : {"list"_kj, "observe"_kj, "invoke"_kj, "set_value"_kj}) {
+    for (auto name : {"list"_kj, "observe"_kj, "picture"_kj, "invoke"_kj, "set_value"_kj}) {
       out.add(Capability{name, true, {}});
     }
     return kj::mv(out);
@@ -284,8 +284,14 @@ class Liar final : public wire::Helper::Server {
     hello.setMaxElements(bounds::ELEMENTS + only(Lie::ELEMENTS));
     hello.setMaxDepth(bounds::DEPTH + only(Lie::DEPTH));
     hello.setMaxTextBytes(bounds::TEXT_BYTES + only(Lie::TEXT));
+    auto offered = hello.initCapabilities(5);
+    uint index = 0;
+    for (auto name : {"list"_kj, "observe"_kj, "picture"_kj, "invoke"_kj, "set_value"_kj}) {
+      offered[index].setName(name);
+      offered[index++].setAvailable(true);
+    }
     if (mode.lie == Lie::FIELD) {
-      hello.initCapabilities(1)[0].setWhy(static_cast<RefusalCode>(9999));
+      offered[0].setWhy(static_cast<RefusalCode>(9999));
     }
     return kj::READY_NOW;
   }

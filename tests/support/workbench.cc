@@ -111,7 +111,7 @@ const attest::Image& NamedHelpers::imageOf(const std::string& name) {
 
 Workbench::Workbench(const std::string& mode, bool acting)
     : folder(fastPlace()),
-      acting(acting),
+      actor(acting),
       recordPath(folder / "record"),
       ledgerPath(folder / "ledger"),
       issuer(attest::SigningKey::fromSeed(bytesOf(hashNamed("issuer")))),
@@ -139,7 +139,8 @@ void Workbench::openLedger() {
   auto opened = ledger::Ledger::open(ledgerPath, clock.wallMs());
   KJ_REQUIRE(opened.ok(), opened.refusal().detail);
   book = kj::mv(*opened);
-  core = kj::heap<Supervisor>(*book, *source, clock, kj::str(SUBJECT), acting);
+  core =
+      kj::heap<Supervisor>(*book, *source, actor, clock, io.provider->getTimer(), kj::str(SUBJECT));
 }
 
 void Workbench::restart() {

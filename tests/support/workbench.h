@@ -71,6 +71,17 @@ class NamedHelpers final : public HelperSource {
   uint64_t generation = 0;
 };
 
+// Has the desktop, or not, as the test says.
+struct StatedActor final : public Actor {
+  explicit StatedActor(bool acting) : acting(acting) {}
+  Result<Done> hold() override {
+    if (acting) return Done{};
+    return Refusal{RefusalCode::DESKTOP_BUSY, "Another one acts."_kj};
+  }
+  bool isFree() override { return acting; }
+  bool acting;
+};
+
 using OnStage = std::function<void(wire::Stage)>;
 
 class Workbench {
@@ -146,7 +157,7 @@ class Workbench {
   void openLedger();
 
   TemporaryFolder folder;
-  const bool acting;
+  StatedActor actor;
   kj::String recordPath, ledgerPath;
   attest::SigningKey issuer;
   uint32_t launcherPid = 0;
