@@ -157,7 +157,10 @@ TEST(Prepare, refusesAWindowThatAModalDialogBlocks) {
   desk.change();
   ASSERT_TRUE(eventually([&]() {
     auto desktop = desk.helper.list();
-    return desktop.ok() && desktop->windows.size() == 2;
+    if (!desktop.ok() || desktop->windows.size() != 2) return false;
+    // A dialog that is listed and not yet mapped blocks nobody.
+    return desktop->windows[0].visible && desktop->windows[1].visible &&
+           desktop->windows[0].accessible && desktop->windows[1].accessible;
   }));
   EXPECT_EQ(refusedPress(desk, seen), "target_occluded");
   // The dialog itself can be read and acted on.
