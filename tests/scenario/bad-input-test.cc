@@ -7,6 +7,7 @@
 #include <kj/debug.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -183,6 +184,18 @@ TEST(BadInput, aMissingAccessibilityBusIsSaid) {
   Bare bare;
   ASSERT_TRUE(client::createLedger(bare.options(), bare.authority).ok());
   EXPECT_EQ(bare.whyNot(desktop.environment()), "no_accessibility_bus");
+}
+
+TEST(BadInput, aSupervisorThatNoLongerAnswersHangsNobody) {
+  Bare bare;
+  ASSERT_TRUE(client::createLedger(bare.options(), bare.authority).ok());
+  auto host = client::Host::start(bare.io, bare.options(), bare.authority).wait(bare.io.waitScope);
+  ASSERT_TRUE(host.ok());
+  kill((*host)->supervisorPid(), SIGSTOP);
+  auto status = (*host)->status("nothing").wait(bare.io.waitScope);
+  ASSERT_FALSE(status.ok());
+  EXPECT_STREQ(nameOf(status.refusal().code).cStr(), "service_unavailable");
+  kill((*host)->supervisorPid(), SIGKILL);
 }
 
 TEST(BadInput, aMissingSupervisorIsSaid) {
