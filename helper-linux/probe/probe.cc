@@ -43,6 +43,7 @@ enum class Mode {
   HIDE,     // SIGUSR1 hides the button.
   REMOVE,   // SIGUSR1 removes the button.
   MODAL,    // SIGUSR1 opens a modal dialog.
+  DOUBLE,   // SIGUSR1 opens a second window of the same title, size and place.
   MINIMIZE,  // SIGUSR1 minimizes the window.
   MOVE,      // SIGUSR1 moves the window by seven pixels.
   SECRET,    // The password entry holds a text from the start.
@@ -53,11 +54,12 @@ struct ModeName {
   Mode mode;
 };
 constexpr ModeName MODES[] = {
-    {"crash", Mode::CRASH},       {"freeze", Mode::FREEZE},   {"plain", Mode::PLAIN},
-    {"equal", Mode::EQUAL},       {"noop", Mode::NOOP},       {"reject", Mode::REJECT},
-    {"rename", Mode::RENAME},     {"replace", Mode::REPLACE}, {"disable", Mode::DISABLE},
-    {"hide", Mode::HIDE},         {"remove", Mode::REMOVE},   {"modal", Mode::MODAL},
-    {"minimize", Mode::MINIMIZE}, {"move", Mode::MOVE},       {"secret", Mode::SECRET},
+    {"crash", Mode::CRASH},   {"freeze", Mode::FREEZE},     {"plain", Mode::PLAIN},
+    {"equal", Mode::EQUAL},   {"noop", Mode::NOOP},         {"reject", Mode::REJECT},
+    {"rename", Mode::RENAME}, {"replace", Mode::REPLACE},   {"disable", Mode::DISABLE},
+    {"hide", Mode::HIDE},     {"remove", Mode::REMOVE},     {"modal", Mode::MODAL},
+    {"double", Mode::DOUBLE}, {"minimize", Mode::MINIMIZE}, {"move", Mode::MOVE},
+    {"secret", Mode::SECRET},
 };
 
 constexpr const char* KEPT_SECRET = "correct horse battery";
@@ -162,6 +164,19 @@ void openModal(Probe& probe) {
   gtk_widget_show_all(dialog);
 }
 
+void openDouble(Probe& probe) {
+  auto window = GTK_WINDOW(gtk_window_new(GTK_WINDOW_TOPLEVEL));
+  int x = 0, y = 0, width = 0, height = 0;
+  gtk_window_get_position(GTK_WINDOW(probe.window), &x, &y);
+  gtk_window_get_size(GTK_WINDOW(probe.window), &width, &height);
+  gtk_window_set_title(window, gtk_window_get_title(GTK_WINDOW(probe.window)));
+  gtk_window_set_default_size(window, width, height);
+  gtk_window_move(window, x, y);
+  gtk_window_set_focus_on_map(window, FALSE);
+  gtk_container_add(GTK_CONTAINER(window), gtk_button_new_with_label("Record"));
+  gtk_widget_show_all(GTK_WIDGET(window));
+}
+
 void movedBy(Probe& probe, int pixels) {
   int x = 0, y = 0;
   gtk_window_get_position(GTK_WINDOW(probe.window), &x, &y);
@@ -195,6 +210,9 @@ gboolean onSignal(gpointer data) {
     case Mode::REMOVE:
       gtk_widget_destroy(probe.button);
       probe.button = nullptr;
+      break;
+    case Mode::DOUBLE:
+      openDouble(probe);
       break;
     case Mode::MODAL:
       openModal(probe);

@@ -17,7 +17,7 @@ namespace {
 
 Refusal foreign(kj::StringPtr why) { return {RefusalCode::LEDGER_FOREIGN, why}; }
 
-constexpr kj::StringPtr NO_LEDGER = "There is no ledger here."_kj;
+constexpr kj::StringPtr NO_LEDGER = "There is no ledger here that this user can open."_kj;
 constexpr kj::StringPtr UNSAFE_WAY =
     "A folder on the way to the ledger can be changed by another user."_kj;
 constexpr kj::StringPtr OCCUPIED = "Something is already there."_kj;

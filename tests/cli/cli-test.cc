@@ -147,6 +147,15 @@ TEST(Cli, withoutADisplayReadingIsRefusedByName) {
   EXPECT_EQ(envelope(doctor)["error"]["code"], "no_display");
 }
 
+TEST(Cli, theDoctorNamesAMissingAccessibilityBus) {
+  PrivateDesktop::Options without;
+  without.accessibility = false;
+  PrivateDesktop desktop(without);
+  auto doctor = praefectus({"doctor", "--json"}, environmentOf(desktop));
+  EXPECT_EQ(doctor.exit, 3);
+  EXPECT_EQ(envelope(doctor)["error"]["code"], "no_accessibility_bus");
+}
+
 TEST(Cli, capabilitiesSayWhatDoesNotWorkAndWhy) {
   auto ran = praefectus({"capabilities", "--json"});
   EXPECT_EQ(ran.exit, 0);

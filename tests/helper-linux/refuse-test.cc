@@ -175,6 +175,18 @@ TEST(Prepare, refusesAWindowThatAModalDialogBlocks) {
   }
 }
 
+// Nothing tells the two apart that the accessibility bus and the display both know, so neither is
+// chosen for the other.
+TEST(Prepare, refusesOfTwoWindowsThatLookAlikeToChooseOne) {
+  Desk desk("double");
+  desk.observe();
+  desk.change();
+  EXPECT_TRUE(eventually([&]() {
+    auto again = desk.helper.observe(desk.probe);
+    return !again.ok() && again.refusal().code == RefusalCode::AMBIGUOUS_TARGET;
+  }));
+}
+
 TEST(Prepare, anEndedProcessIsMissing) {
   Desk desk;
   auto seen = desk.observe();

@@ -301,7 +301,7 @@ class SmallDisk {
 };
 
 TEST(Fault, aFullDiskIsRefusedAndRecoversOnceThereIsSpace) {
-  ASSERT_EQ(geteuid(), 0u) << "this test mounts a small file system and needs root";
+  if (geteuid() != 0) GTEST_SKIP() << "only root can mount the small file system this fills";
   TemporaryFolder place;
   SmallDisk disk(place / "disk");
   auto folder = disk / "ledger";
@@ -337,7 +337,7 @@ TEST(Fault, aFullDiskIsRefusedAndRecoversOnceThereIsSpace) {
 }
 
 TEST(Fault, creationOnAFullDiskThrowsAndLeavesNothing) {
-  ASSERT_EQ(geteuid(), 0u) << "this test mounts a small file system and needs root";
+  if (geteuid() != 0) GTEST_SKIP() << "only root can mount the small file system this fills";
   TemporaryFolder place;
   SmallDisk disk(place / "disk");
   disk.fill();

@@ -17,6 +17,7 @@
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -175,6 +176,36 @@ TEST(BadInput, aMissingDisplayIsSaid) {
   EXPECT_EQ(bare.whyNot(kj::arrayPtr(none, 1)), "no_display");
   kj::String dead[] = {kj::str("DISPLAY=:9999")};
   EXPECT_EQ(bare.whyNot(kj::arrayPtr(dead, 1)), "no_display");
+}
+
+// A display that takes connections and never says a word.
+struct MuteDisplay {
+  MuteDisplay() : number(5000 + getpid() % 10000) {
+    fs::create_directories("/tmp/.X11-unix");
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    auto path = "/tmp/.X11-unix/X" + std::to_string(number);
+    path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+    socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    EXPECT_EQ(bind(socket, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    EXPECT_EQ(listen(socket, 8), 0);
+    place = path;
+  }
+  ~MuteDisplay() {
+    close(socket);
+    fs::remove(place);
+  }
+  int number;
+  int socket;
+  std::string place;
+};
+
+TEST(BadInput, aDisplayThatNeverAnswersHangsNobody) {
+  MuteDisplay mute;
+  Bare bare;
+  ASSERT_TRUE(client::createLedger(bare.options(), bare.authority).ok());
+  kj::String environment[] = {kj::str("DISPLAY=:", mute.number)};
+  EXPECT_EQ(bare.whyNot(kj::arrayPtr(environment, 1)), "no_display");
 }
 
 TEST(BadInput, aMissingAccessibilityBusIsSaid) {
