@@ -32,7 +32,7 @@ Result<Manifest> manifestOf(const KeyRing& ring, Role role, kj::StringPtr path) 
 Result<kj::Own<Image>> Image::attest(const KeyRing& ring, Role role, kj::StringPtr path) {
   auto manifest = manifestOf(ring, role, path);
   if (!manifest.ok()) return manifest.refusal();
-  auto copy = sealedCopy(path, IMAGE_BYTES);
+  auto copy = sealedCopy(path, bounds::IMAGE_BYTES);
   if (!copy.ok()) return copy.refusal();
 
   auto hash = digestOf(copy->contents);

@@ -1,6 +1,7 @@
 // praefectus-sign: the publisher's part of a build. Makes the key, writes its public half as a
 // header, and signs manifests. Nothing else links it, and no product reads what it reads.
 #include "attest/image.h"
+#include "ipc/bounds.h"
 
 #include <kj/main.h>
 
@@ -25,7 +26,7 @@ kj::Maybe<Role> roleNamed(kj::StringPtr name) {
 kj::Array<kj::byte> contentsOf(kj::StringPtr path) {
   int fd;
   KJ_SYSCALL(fd = open(path.cStr(), O_RDONLY | O_CLOEXEC), path);
-  return kj::FdInputStream(kj::AutoCloseFd(fd)).readAllBytes(IMAGE_BYTES + 1);
+  return kj::FdInputStream(kj::AutoCloseFd(fd)).readAllBytes(bounds::IMAGE_BYTES + 1);
 }
 
 // Whole or not at all, and untouched when it holds this already, so that nothing is rebuilt for it.

@@ -1,5 +1,6 @@
 #include "attest/signed.h"
 
+#include "ipc/bounds.h"
 #include "ipc/canonical.h"
 
 #include <capnp/message.h>
@@ -186,7 +187,8 @@ Result<Manifest> readBody(wire::HelperManifest::Reader from) {
   if (!areIdentifiers({out.issuer, out.keyId, out.name, out.release, out.platform})) {
     return malformed(BAD_NAME);
   }
-  if (out.size < 1 || out.size > IMAGE_BYTES) return malformed("The size is out of bounds.");
+  if (out.size < 1 || out.size > bounds::IMAGE_BYTES)
+    return malformed("The size is out of bounds.");
   return kj::mv(out);
 }
 

@@ -7,9 +7,6 @@
 
 namespace praefectus::attest {
 
-// Largest helper image.
-constexpr uint64_t IMAGE_BYTES = 64u << 20;
-
 constexpr kj::StringPtr GRANT_LABEL = "praefectus/grant/v1"_kj;
 constexpr kj::StringPtr MANIFEST_LABEL = "praefectus/manifest/v1"_kj;
 constexpr kj::StringPtr RECEIPT_LABEL = "praefectus/receipt/v1"_kj;

@@ -1,5 +1,6 @@
-// Every limit in one table. A request above a limit is refused, not clamped, unless the line says
-// cut.
+// Every limit on what a peer, an application or a file may bring, in one table. A request above a
+// limit is refused, not clamped, unless the line says cut. Pauses between two looks, and settings
+// of a library, stand beside their use.
 #pragma once
 
 #include <kj/time.h>
@@ -50,6 +51,12 @@ constexpr uint32_t WINDOWS = 512;
 constexpr size_t PICTURE_BYTES = 64u << 20;
 constexpr size_t PICTURE_CHUNK = 512u << 10;
 
+// What a helper reads besides. A larger bus message is dropped unread, and what it answered ends as
+// late; the largest seen is the item cache of a 5,000-node web page, about 1 MB.
+constexpr size_t BUS_MESSAGE_BYTES = 32u << 20;
+constexpr uint64_t PIXEL_BYTES = 256u << 20;
+constexpr uint64_t IMAGE_BYTES = 64u << 20;  // One helper's file.
+
 // Frames.
 constexpr kj::Duration FRAME_LIFE = 30 * kj::SECONDS;
 constexpr size_t FRAMES_REMEMBERED = 8;
@@ -63,8 +70,9 @@ constexpr kj::Duration WALK = 6 * kj::SECONDS;     // one tree walk inside the h
 constexpr kj::Duration CALL = 2 * kj::SECONDS;     // one accessibility call
 constexpr kj::Duration CONNECT = 5 * kj::SECONDS;  // display or bus, at helper start
 constexpr kj::Duration SETTLE =
-    500 * kj::MILLISECONDS;                      // readback waits this long for an effect to show
-constexpr kj::Duration LEDGER = 30 * kj::SECONDS;        // one commit; a device that needs longer is broken
+    500 * kj::MILLISECONDS;  // readback waits this long for an effect to show
+constexpr kj::Duration LEDGER =
+    30 * kj::SECONDS;                            // one commit; a device that needs longer is broken
 constexpr kj::Duration CLOSE = 3 * kj::SECONDS;  // helper end: close the socket, then SIGKILL
 
 // Restarts: consecutive failed starts of one session's helper before it is left alone.

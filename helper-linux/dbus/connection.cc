@@ -1,4 +1,5 @@
 #include "helper-linux/dbus/connection.h"
+#include "ipc/bounds.h"
 
 #include <kj/debug.h>
 
@@ -222,7 +223,7 @@ void Connection::takeMessages() {
     auto begin = received.begin() + at;
     uint64_t length =
         KJ_REQUIRE_NONNULL(messageLength(kj::arrayPtr(begin, rest)), "not a D-Bus message");
-    if (length > MESSAGE_BYTES) {
+    if (length > bounds::BUS_MESSAGE_BYTES) {
       skip = length;
       continue;
     }

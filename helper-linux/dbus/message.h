@@ -16,10 +16,6 @@
 
 namespace praefectus::dbus {
 
-// A larger message is dropped unread; what it answered ends as late. The largest seen is the item
-// cache of a 5,000-node web page, about 1 MB.
-constexpr size_t MESSAGE_BYTES = 32u << 20;
-
 // Fixed part of a header, and from it the whole message's length.
 constexpr size_t PREAMBLE_BYTES = 16;
 // Nothing when the bytes cannot begin a little-endian message.

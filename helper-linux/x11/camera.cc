@@ -12,7 +12,6 @@
 namespace praefectus::x11 {
 namespace {
 
-constexpr uint64_t PIXEL_BYTES_LIMIT = 256u << 20;
 // After a window got its buffer: how long drawing may take, and how long it must be quiet to be
 // over.
 constexpr kj::Duration DRAWING = 250 * kj::MILLISECONDS;
@@ -112,7 +111,7 @@ kj::Maybe<Png> Camera::take(xcb_window_t window) {
   if (!geometry) return nullptr;
   uint32_t width = geometry->width, height = geometry->height;
   uint64_t size = uint64_t{width} * height * 4;
-  if (size == 0 || size > PIXEL_BYTES_LIMIT) return nullptr;
+  if (size == 0 || size > bounds::PIXEL_BYTES) return nullptr;
 
   xcb_pixmap_t pixmap = xcb_generate_id(connection);
   auto named = xcb_composite_name_window_pixmap_checked(connection, window, pixmap);

@@ -2,6 +2,7 @@
 
 #include "tests/attest/samples.h"
 #include "tests/ipc/refusals.h"
+#include "ipc/bounds.h"
 
 #include <gtest/gtest.h>
 
@@ -216,7 +217,7 @@ TEST_F(ImageTest, aFileBeyondTheBoundIsNotEvenCopied) {
   put(path, "");
   EXPECT_EQ(outcomeNow(), "service_unavailable");
   // Sparse: the length alone decides.
-  std::filesystem::resize_file(path, IMAGE_BYTES + 1);
+  std::filesystem::resize_file(path, bounds::IMAGE_BYTES + 1);
   EXPECT_EQ(outcomeNow(), "service_unavailable");
 }
 
