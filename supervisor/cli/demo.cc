@@ -390,7 +390,10 @@ class Demo {
     do {
       auto list = wait(session->list());
       for (auto& candidate : list.windows) {
-        if (candidate.ref.process.pid == static_cast<uint32_t>(app) && candidate.accessible) {
+        // Active besides: a new window gets the focus a moment after it appears, and that must not
+        // fall into the watch over our first action.
+        if (candidate.ref.process.pid == static_cast<uint32_t>(app) && candidate.accessible &&
+            candidate.active) {
           return candidate.ref;
         }
       }
