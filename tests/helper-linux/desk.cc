@@ -56,7 +56,24 @@ WindowRef Desk::open(kj::ArrayPtr<const kj::StringPtr> arguments) {
                return found != nullptr;
              }),
              "the application did not come up", arguments[0]);
-  return KJ_ASSERT_NONNULL(found);
+  auto window = KJ_ASSERT_NONNULL(found);
+  // It goes on arranging itself after it is on screen, and what changes meanwhile is rightly
+  // refused: two looks that show the same are enough.
+  kj::String before;
+  KJ_REQUIRE(eventually([&]() {
+               auto now = helper.observe(window);
+               if (!now.ok()) return false;
+               auto& at = now->seen.frame.bounds;
+               auto elements = KJ_MAP(element, now->seen.elements) {
+                 return kj::str(element.role, element.name, element.states.bits);
+               };
+               auto after = kj::str(at.x, ' ', at.y, ' ', at.width, ' ', at.height, elements);
+               bool same = after == before;
+               before = kj::mv(after);
+               return same;
+             }),
+             "the application did not come to rest", arguments[0]);
+  return window;
 }
 
 kj::Maybe<WindowRef> Desk::windowOf(uint32_t pid, bool accessible) {
