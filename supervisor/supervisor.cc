@@ -2,14 +2,14 @@
 // are the whole of it, in order, and the row numbers are those of the README's table.
 //
 // What makes it at most once:
-//   * An id is single-flight from the moment its grant is proven (execute): whoever asks again
-//   waits
-//     for the first one's answer.
-//   * Nothing is sent before `claim` has become durable, and only the caller that made the claim
-//   sends.
-//   * A claim without an ending is never sent again, by anyone: the ledger refuses a second claim,
-//   and
-//     the next start settles it as outcomeUnknown.
+//
+// An id is single-flight from the moment its grant is proven (execute): whoever asks again waits
+// for the first one's answer.
+//
+// Nothing is sent before `claim` has become durable, and only the caller that made the claim sends.
+//
+// A claim without an ending is never sent again, by anyone: the ledger refuses a second claim, and
+// the next start settles it as outcomeUnknown.
 #include "supervisor/supervisor.h"
 
 #include "ipc/bounds.h"

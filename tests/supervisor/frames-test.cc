@@ -70,12 +70,12 @@ TEST(Frames, aNewerObservationSupersedes) {
   EXPECT_EQ(on.check(on.targetIn(second)), "ok");
 }
 
-TEST(Frames, anObservationThatFailedLeavesTheCurrentFrame) {
+TEST(Frames, aFrameThatIsDrawnAndNotTakenReplacesNothing) {
   Taking on;
   auto first = on.take();
-  auto failed = on.frames.draw();
+  auto drawn = on.frames.draw();
   EXPECT_EQ(on.check(on.targetIn(first)), "ok");
-  EXPECT_EQ(on.check(on.targetIn(failed)), FORGOTTEN);
+  EXPECT_EQ(on.check(on.targetIn(drawn)), FORGOTTEN);
 }
 
 TEST(Frames, aMutationSpendsTheFrame) {
