@@ -1,230 +1,115 @@
 #include "ipc/action.h"
 
-#include "ipc/canonical.h"
-
-#include <algorithm>
-#include <string_view>
+#include <iterator>
 
 namespace praefectus {
 namespace {
 
-Refusal malformed(kj::StringPtr detail) { return {RefusalCode::MALFORMED, detail}; }
+// What a kind is called and what class it belongs to, in the order of the union in action.capnp.
+struct Kind {
+  kj::StringPtr name;
+  ActionClass actionClass;
+};
+constexpr Kind KINDS[] = {
+    {"list"_kj, ActionClass::METADATA_READ},
+    {"observe"_kj, ActionClass::METADATA_READ},
+    {"screenshot"_kj, ActionClass::SCREENSHOT_READ},
+    {"invoke"_kj, ActionClass::SEMANTIC_MUTATION},
+    {"set_value"_kj, ActionClass::SEMANTIC_MUTATION},
+    {"select_text"_kj, ActionClass::SEMANTIC_MUTATION},
+    {"secondary"_kj, ActionClass::SEMANTIC_MUTATION},
+    {"click"_kj, ActionClass::POINTER_MUTATION},
+    {"scroll"_kj, ActionClass::POINTER_MUTATION},
+    {"move"_kj, ActionClass::POINTER_MUTATION},
+    {"drag"_kj, ActionClass::POINTER_MUTATION},
+    {"type_text"_kj, ActionClass::KEYBOARD_MUTATION},
+    {"press"_kj, ActionClass::KEYBOARD_MUTATION},
+    {"hotkey"_kj, ActionClass::KEYBOARD_MUTATION},
+    {"paste"_kj, ActionClass::KEYBOARD_MUTATION},
+    {"application"_kj, ActionClass::SEMANTIC_MUTATION},
+    {"window"_kj, ActionClass::SEMANTIC_MUTATION},
+    {"open"_kj, ActionClass::SEMANTIC_MUTATION},
+    {"clipboard_write"_kj, ActionClass::SEMANTIC_MUTATION},
+};
 
-// Whether `text` is `before`, one or more digits, `after`, and nothing else.
-bool isNumbered(std::string_view text, std::string_view before, std::string_view after) {
-  if (text.size() <= before.size() + after.size()) return false;
-  if (!text.starts_with(before) || !text.ends_with(after)) return false;
-  text.remove_prefix(before.size());
-  text.remove_suffix(after.size());
-  return std::all_of(text.begin(), text.end(), [](char c) { return '0' <= c && c <= '9'; });
+// Act stands in the schema's order, so its tag is the row.
+const Kind& kindOf(const Act& act) { return KINDS[static_cast<size_t>(act.which())]; }
+
+constexpr bool standsAt(Act::Tag tag, wire::Action::Which which) {
+  return static_cast<unsigned>(tag) == static_cast<unsigned>(which);
 }
+static_assert(standsAt(Act::tagFor<ListAct>(), wire::Action::LIST));
+static_assert(standsAt(Act::tagFor<InvokeRequest>(), wire::Action::INVOKE));
+static_assert(standsAt(Act::tagFor<ClickRequest>(), wire::Action::CLICK));
+static_assert(standsAt(Act::tagFor<TypeTextRequest>(), wire::Action::TYPE_TEXT));
+static_assert(standsAt(Act::tagFor<ClipboardWriteRequest>(), wire::Action::CLIPBOARD_WRITE));
+static_assert(std::size(KINDS) == wire::Action::CLIPBOARD_WRITE + 1);
 
-// What our own output shows in place of a withheld value. A model that copies one back into an
-// action would overwrite the person's text with it.
-bool isRedactionMark(kj::StringPtr text) {
-  std::string_view mark(text.begin(), text.size());
-  return mark == "<point>" || mark == "<value>" || isNumbered(mark, "<text:", ">") ||
-         isNumbered(mark, "<", " items>") || isNumbered(mark, "<", " item>");
-}
-
-bool isZero(const Hash& hash) {
-  return std::all_of(hash.begin(), hash.end(), [](kj::byte byte) { return byte == 0; });
-}
-
-// An all-zero window is how a grant says "the whole desktop", so no window may look like that.
-bool namesWindow(const WindowRef& window) { return window.process.pid != 0 && window.window != 0; }
-
-Result<Done> readTarget(wire::Target::Reader from, Action& to) {
-  switch (from.which()) {
-    case wire::Target::DESKTOP:
-      return Done();
-    case wire::Target::WINDOW:
-      to.window = read(from.getWindow());
-      break;
-    case wire::Target::ELEMENT: {
-      auto element = from.getElement();
-      to.window = read(element.getWindow());
-      auto frame = fixed<16>(element.getFrame());
-      auto digest = fixed<32>(element.getDigest());
-      if (frame == nullptr) return malformed("The frame id is not 16 bytes.");
-      if (digest == nullptr) return malformed("The element's digest is not 32 bytes.");
-      if (element.getEpoch() == 0) return malformed("The epoch is zero.");
-      if (element.getElement() >= bounds::ELEMENTS) {
-        return malformed("The element's index is beyond the bound.");
-      }
-      to.element = {to.window, KJ_ASSERT_NONNULL(frame), element.getEpoch(), element.getElement(),
-                    KJ_ASSERT_NONNULL(digest)};
-      break;
-    }
-  }
-  if (!namesWindow(to.window)) return malformed("The target names no window.");
-  return Done();
-}
-
-Result<InvokeRequest> readInvoke(wire::Invoke::Reader from) {
-  auto name = from.getName();
-  if (name.size() < 1 || name.size() > bounds::ACTION_NAME_BYTES || !isText(name)) {
-    return malformed("The action's name is empty, too long or not text.");
-  }
-  return InvokeRequest{kj::str(name)};
-}
-
-Result<SetValueRequest> readSetValue(wire::SetValue::Reader from) {
-  auto text = from.getText();
-  if (text.size() > bounds::VALUE_BYTES || !isText(text)) {
-    return malformed("The value is too long or not text.");
-  }
-  if (isRedactionMark(text)) {
-    return Refusal{RefusalCode::WITHHELD_VALUE_REPLAYED, "The text is a redaction mark."};
-  }
-  return SetValueRequest{kj::str(text)};
-}
-
-Result<Done> readAct(wire::Action::Reader from, Action& to) {
-  switch (from.which()) {
-    case wire::Action::LIST:
-      to.act = ListAct();
-      return Done();
-    case wire::Action::OBSERVE:
-      to.act = ObserveAct{from.getObserve().getPicture()};
-      return Done();
-    case wire::Action::INVOKE: {
-      auto invoke = readInvoke(from.getInvoke());
-      if (!invoke.ok()) return invoke.refusal();
-      to.act = kj::mv(*invoke);
-      return Done();
-    }
-    case wire::Action::SET_VALUE: {
-      auto setValue = readSetValue(from.getSetValue());
-      if (!setValue.ok()) return setValue.refusal();
-      to.act = kj::mv(*setValue);
-      return Done();
-    }
-  }
-  return Refusal{RefusalCode::UNKNOWN_FIELD, "The action is of an unknown kind."};
-}
-
-// What each kind of action acts on, in the order of the union in action.capnp.
-wire::Target::Which targetOf(wire::Action::Which kind) {
-  switch (kind) {
-    case wire::Action::LIST:
-      return wire::Target::DESKTOP;
-    case wire::Action::OBSERVE:
-      return wire::Target::WINDOW;
-    case wire::Action::INVOKE:
-    case wire::Action::SET_VALUE:
-      return wire::Target::ELEMENT;
-  }
-  KJ_UNREACHABLE;
-}
-
-wire::Action::Which whichOf(const Action& action) {
-  if (action.act.is<ObserveAct>()) return wire::Action::OBSERVE;
-  if (action.act.is<InvokeRequest>()) return wire::Action::INVOKE;
-  if (action.act.is<SetValueRequest>()) return wire::Action::SET_VALUE;
-  return wire::Action::LIST;
-}
-
-void writeTarget(const Action& from, wire::Target::Builder to) {
-  switch (targetOf(whichOf(from))) {
-    case wire::Target::DESKTOP:
-      to.setDesktop();
-      return;
-    case wire::Target::WINDOW:
-      write(from.window, to.initWindow());
-      return;
-    case wire::Target::ELEMENT: {
-      auto element = to.initElement();
-      write(from.element.window, element.initWindow());
-      element.setFrame(bytesOf(from.element.frame));
-      element.setEpoch(from.element.epoch);
-      element.setElement(from.element.element);
-      element.setDigest(bytesOf(from.element.digest));
-      return;
-    }
-  }
-}
-
-void writeAct(const Action& from, wire::Action::Builder to) {
-  if (from.act.is<ListAct>()) {
-    to.setList();
-  } else if (from.act.is<ObserveAct>()) {
-    to.initObserve().setPicture(from.act.get<ObserveAct>().picture);
-  } else if (from.act.is<InvokeRequest>()) {
-    to.initInvoke().setName(from.act.get<InvokeRequest>().name);
-  } else if (from.act.is<SetValueRequest>()) {
-    to.initSetValue().setText(from.act.get<SetValueRequest>().text);
-  }
-}
+// So do proofs.
+static_assert(static_cast<unsigned>(Verification::Content::tagFor<RegionProof>()) ==
+              static_cast<unsigned>(Proof::REGION_CHANGED));
 
 }  // namespace
 
-ActionClass Action::actionClass() const {
-  if (isMutation()) return ActionClass::SEMANTIC_MUTATION;
-  bool pictured = act.is<ObserveAct>() && act.get<ObserveAct>().picture;
-  return pictured ? ActionClass::SCREENSHOT_READ : ActionClass::METADATA_READ;
+Proof Verification::kind() const { return static_cast<Proof>(content.which()); }
+
+Verification Verification::none() {
+  Verification out;
+  out.content = NoProof();
+  return out;
 }
 
-kj::StringPtr Action::kind() const {
-  switch (whichOf(*this)) {
-    case wire::Action::LIST:
-      return "list";
-    case wire::Action::OBSERVE:
-      return "observe";
-    case wire::Action::INVOKE:
-      return "invoke";
-    case wire::Action::SET_VALUE:
-      return "set_value";
+Verification Verification::clone() const {
+  Verification out;
+  KJ_SWITCH_ONEOF(content) {
+    KJ_CASE_ONEOF(proof, StrongestProof) { out.content = proof; }
+    KJ_CASE_ONEOF(proof, NoProof) { out.content = proof; }
+    KJ_CASE_ONEOF(proof, ValueProof) { out.content = ValueProof{kj::str(proof.text)}; }
+    KJ_CASE_ONEOF(proof, StateProof) {
+      StateProof copy;
+      copy.expected.addAll(proof.expected);
+      out.content = kj::mv(copy);
+    }
+    KJ_CASE_ONEOF(proof, AppearsProof) { out.content = proof; }
+    KJ_CASE_ONEOF(proof, DisappearsProof) { out.content = proof; }
+    KJ_CASE_ONEOF(proof, RegionProof) { out.content = proof; }
+  }
+  return out;
+}
+
+ActionClass Action::actionClass() const {
+  bool pictured = act.is<ObserveAct>() && act.get<ObserveAct>().picture;
+  return pictured ? ActionClass::SCREENSHOT_READ : kindOf(act).actionClass;
+}
+
+bool Action::isMutation() const {
+  auto its = actionClass();
+  return its != ActionClass::METADATA_READ && its != ActionClass::SCREENSHOT_READ;
+}
+
+kj::StringPtr Action::kind() const { return kindOf(act).name; }
+
+WindowRef Action::window() const {
+  KJ_SWITCH_ONEOF(target) {
+    KJ_CASE_ONEOF(desktop, DesktopTarget) { return WindowRef(); }
+    KJ_CASE_ONEOF(window, WindowRef) { return window; }
+    KJ_CASE_ONEOF(element, ElementTarget) { return element.window; }
+    KJ_CASE_ONEOF(point, PointTarget) { return point.window; }
   }
   KJ_UNREACHABLE;
 }
 
-void write(const Action& action, wire::Action::Builder to) {
-  to.setBlind(bytesOf(action.blind));
-  to.setTimeoutMs(action.timeoutMs);
-  to.setVerification(action.verification);
-  writeTarget(action, to.initTarget());
-  writeAct(action, to);
+kj::Maybe<Action::InFrame> Action::frame() const {
+  KJ_IF_MAYBE (element, target.tryGet<ElementTarget>()) {
+    return InFrame{element->frame, element->epoch};
+  }
+  KJ_IF_MAYBE (point, target.tryGet<PointTarget>()) return InFrame{point->frame, point->epoch};
+  return nullptr;
 }
 
-kj::Array<kj::byte> encode(const Action& action) {
-  capnp::MallocMessageBuilder message;
-  auto root = message.initRoot<wire::Action>();
-  write(action, root);
-  return canonicalBytes(root.asReader());
-}
-
-Result<Action> readAction(wire::Action::Reader reader) {
-  auto strict = checkStrict(reader);
-  if (!strict.ok()) return strict.refusal();
-
-  Action action;
-  KJ_IF_MAYBE (blind, fixed<32>(reader.getBlind())) {
-    action.blind = *blind;
-  } else {
-    return malformed("The blind is not 32 bytes.");
-  }
-  if (isZero(action.blind)) return malformed("The blind is all zero.");
-  action.timeoutMs = reader.getTimeoutMs();
-  if (action.timeoutMs < 1 || action.timeoutMs > bounds::ACTION_TIMEOUT_MS) {
-    return malformed("The timeout is zero or too long.");
-  }
-  action.verification = reader.getVerification();
-
-  if (reader.getTarget().which() != targetOf(reader.which())) {
-    return malformed("The target does not suit the kind of action.");
-  }
-  auto target = readTarget(reader.getTarget(), action);
-  if (!target.ok()) return target.refusal();
-  auto act = readAct(reader, action);
-  if (!act.ok()) return act.refusal();
-  return kj::mv(action);
-}
-
-Result<Action> decodeAction(Bytes canonical) {
-  auto parsed = Canonical<wire::Action>::parse(canonical, bounds::ACTION_BYTES);
-  if (!parsed.ok()) return parsed.refusal();
-  return readAction(parsed->get());
+kj::ArrayPtr<const kj::StringPtr> actionKinds() {
+  static const auto names = KJ_MAP(kind, KINDS) { return kind.name; };
+  return names;
 }
 
 }  // namespace praefectus

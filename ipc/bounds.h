@@ -26,19 +26,37 @@ constexpr size_t UNREAD_BYTES = 16 * MESSAGE_BYTES;
 // No descriptor is ever accepted over a channel.
 constexpr unsigned DESCRIPTORS = 0;
 constexpr size_t SIGNED_BODY_BYTES = 64u << 10;
-constexpr size_t ACTION_BYTES = 64u << 10;
+constexpr size_t ACTION_BYTES = 576u << 10;
 constexpr size_t IN_FLIGHT = 1024;  // Operations, over all sessions.
 constexpr size_t SESSIONS = 16;
+constexpr size_t TURNS = 65'536;  // Of one session.
+constexpr size_t STOPS = 4096;  // Stopped turns that are remembered.
 
 // Grants.
 constexpr int64_t GRANT_LIFE_MS = 24ll * 3600 * 1000;
+constexpr int64_t MUTATION_LEASE_MS = 60'000;
+constexpr int64_t READ_LEASE_MS = 300'000;
+constexpr size_t LEASES = 64;  // Open in one session.
+constexpr size_t TASK_STEPS = 1000;
 constexpr uint32_t READ_USES = 1000;
 constexpr size_t READ_GRANTS_REMEMBERED = 4096;
 
 // Actions.
 constexpr uint32_t ACTION_TIMEOUT_MS = 120'000;
 constexpr size_t ACTION_NAME_BYTES = 128;
-constexpr size_t VALUE_BYTES = 16'384;
+constexpr size_t VALUE_BYTES = 16'384;  // Also of typed and pasted text, and of what is opened.
+constexpr uint32_t CLICKS = 3;
+constexpr uint32_t PRESSES = 100;
+constexpr uint32_t DELAY_MS = 1000;
+constexpr size_t KEY_BYTES = 64;
+constexpr uint32_t KEYS = 8;
+constexpr uint32_t SCROLL_STEPS = 100;
+constexpr uint32_t SELECTION = 1'048'576;  // Characters: start and length together.
+constexpr size_t APPLICATION_NAME_BYTES = 256;
+constexpr size_t CLIPBOARD_BYTES = 512u << 10;  // Half of what one message may carry.
+constexpr int32_t COORDINATE = 65'535;
+constexpr uint32_t REGION_SIDE = 16'384;
+constexpr uint32_t EXPECTATIONS = 16;
 
 // Observation. Elements, depth and text are cut, each with its own flag.
 constexpr uint32_t ELEMENTS = 1500;
@@ -56,6 +74,9 @@ constexpr size_t PICTURE_CHUNK = 512u << 10;
 constexpr size_t BUS_MESSAGE_BYTES = 32u << 20;
 constexpr uint64_t PIXEL_BYTES = 256u << 20;
 constexpr uint64_t IMAGE_BYTES = 64u << 20;  // One helper's file.
+
+// Time. A wall clock that has moved by more than this against the time since boot is not believed.
+constexpr int64_t CLOCK_JUMP_MS = 60'000;
 
 // Frames.
 constexpr kj::Duration FRAME_LIFE = 30 * kj::SECONDS;

@@ -123,10 +123,34 @@ class BoundedMessages final : public capnp::MessageStream {
     });
   }
 
+  // Fills `to`, less where the stream ends. What has arrived behind it is taken along for the next
+  // time: most messages are then one read and not two.
+  kj::Promise<size_t> read(kj::ArrayPtr<kj::byte> to) {
+    size_t had = takeAhead(to);
+    auto rest = to.slice(had, to.size());
+    if (rest.size() == 0) return had;
+    if (rest.size() >= sizeof(ahead)) {
+      return stream.tryRead(rest.begin(), rest.size(), rest.size()).then([had](size_t got) {
+        return had + got;
+      });
+    }
+    return stream.tryRead(ahead, rest.size(), sizeof(ahead)).then([this, had, rest](size_t got) {
+      unused = kj::arrayPtr(ahead, got);
+      return had + takeAhead(rest);
+    });
+  }
+
+  size_t takeAhead(kj::ArrayPtr<kj::byte> to) {
+    size_t size = kj::min(to.size(), unused.size());
+    if (size > 0) memcpy(to.begin(), unused.begin(), size);
+    unused = unused.slice(size, unused.size());
+    return size;
+  }
+
   // The number of segments, less one, and the first one's size.
   kj::Promise<kj::Maybe<Message>> readStart(capnp::ReaderOptions options) {
     auto start = kj::heapArray<kj::byte>(8);
-    auto promise = stream.tryRead(start.begin(), start.size(), start.size());
+    auto promise = read(start);
     return promise.then(
         [this, options, start = kj::mv(start)](size_t got) -> kj::Promise<kj::Maybe<Message>> {
           left = got < start.size();
@@ -146,7 +170,7 @@ class BoundedMessages final : public capnp::MessageStream {
                                             capnp::ReaderOptions options) {
     if (more == 0) return readContent(kj::heapArray<size_t>({first}), options);
     auto table = kj::heapArray<kj::byte>((more + 1) / 2 * 8);
-    auto promise = stream.tryRead(table.begin(), table.size(), table.size());
+    auto promise = read(table);
     return promise.then([this, first, more, options, table = kj::mv(table)](size_t got) {
       requireWhole(got, table.size());
       auto sizes = kj::heapArray<size_t>(more + 1);
@@ -163,7 +187,7 @@ class BoundedMessages final : public capnp::MessageStream {
     KJ_REQUIRE(total <= bounds::MESSAGE_WORDS, "a received message is too large");
     auto words = kj::heapArray<capnp::word>(total);
     auto bytes = words.asBytes();
-    auto promise = stream.tryRead(bytes.begin(), bytes.size(), bytes.size());
+    auto promise = read(bytes);
     return promise.then([options, sizes = kj::mv(sizes),
                          words = kj::mv(words)](size_t got) mutable -> kj::Maybe<Message> {
       requireWhole(got, words.asBytes().size());
@@ -178,6 +202,8 @@ class BoundedMessages final : public capnp::MessageStream {
   kj::Own<kj::PromiseFulfiller<void>> readingEnded;
   bool left = false;
   bool lost = false;
+  kj::byte ahead[4096];
+  kj::ArrayPtr<const kj::byte> unused = nullptr;  // Of `ahead`: read, and not asked for yet.
 };
 
 capnp::ReaderOptions receiveOptions() {

@@ -171,7 +171,7 @@ kj::Array<kj::byte> labelBytes(kj::StringPtr role, kj::StringPtr name) {
   return out.releaseAsArray();
 }
 
-// A set has no order and no repetition.
+// As a set: in order and without repetition, 8 bytes each.
 kj::Array<kj::byte> windowBytes(kj::ArrayPtr<const uint64_t> windows) {
   auto sorted = kj::heapArray(windows);
   std::sort(sorted.begin(), sorted.end());
@@ -194,7 +194,10 @@ void write(const Sight& from, const Hash& nonce, KeyedHash& hash, wire::Sight::B
   }
   to.setWindowPresent(from.windowPresent);
   to.setProcessRunning(from.processRunning);
-  to.setWindows(bytesOf(hashed(windowBytes(from.windows))));
+  auto windows = windowBytes(from.windows);
+  to.setWindows(bytesOf(hashed(windows)));
+  to.setWindowCount(static_cast<uint32_t>(windows.size() / sizeof(uint64_t)));
+  KJ_IF_MAYBE (pixels, from.region) to.setRegion(bytesOf(hashed(*pixels)));
 }
 
 void write(const Watch& from, wire::Watch::Builder to) {

@@ -94,7 +94,7 @@ struct Observation {
 };
 
 struct Capability {
-  kj::StringPtr name;  // A literal: "list", "observe", "picture", "invoke", "set_value".
+  kj::StringPtr name;  // A literal, as desktop.capnp lists them.
   bool available = false;
   RefusalCode why{};
 };
@@ -112,6 +112,8 @@ struct Sight {
   bool windowPresent = false;
   kj::Vector<uint64_t> windows;  // Window ids of the process, any order.
   bool processRunning = false;
+  // Pixels of the region that the action names, in any form that differs when they do.
+  kj::Maybe<kj::Array<kj::byte>> region;
 };
 
 struct Watch {

@@ -2,31 +2,11 @@
 // bounds, deadlines, redaction, the wire) is written once, in helper-server.
 #pragma once
 
-#include "ipc/desktop.h"
+#include "ipc/action.h"
 
 #include <kj/async.h>
 
 namespace praefectus {
-
-struct ElementTarget {
-  WindowRef window;
-  FrameId frame{};
-  uint64_t epoch = 0;
-  uint32_t element = 0;
-  Hash digest{};
-};
-
-struct InvokeRequest {
-  kj::String name;
-};
-struct SetValueRequest {
-  kj::String text;
-};
-
-struct PrepareRequest {
-  ElementTarget target;
-  kj::OneOf<InvokeRequest, SetValueRequest> act;
-};
 
 // One validated action on one live object. Destroying it does nothing to the world.
 class PreparedAction {
@@ -57,10 +37,11 @@ class Driver {
   virtual kj::Promise<Result<Observation>> observe(WindowRef window, FrameId frame, uint64_t epoch,
                                                    bool picture) = 0;
 
-  // Resolves and checks the live target. Changes nothing, focus included.
+  // Resolves and checks the live target of a mutation. Changes nothing, focus included. A kind or
+  // a proof that is not among the capabilities is UNSUPPORTED_ACTION.
   // Refuses: STALE_FRAME, TARGET_MISSING, TARGET_CHANGED, AMBIGUOUS_TARGET, TARGET_DISABLED,
   // TARGET_HIDDEN, SENSITIVITY_BLOCKED, UNSUPPORTED_ACTION, NOT_ANSWERING, and those of observe.
-  virtual kj::Promise<Result<kj::Own<PreparedAction>>> prepare(PrepareRequest request) = 0;
+  virtual kj::Promise<Result<kj::Own<PreparedAction>>> prepare(Action action) = 0;
 };
 
 }  // namespace praefectus

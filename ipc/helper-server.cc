@@ -336,8 +336,8 @@ class HelperPort final : public Port<wire::Helper> {
     KJ_IF_MAYBE (png, observed->picture) {
       Hash digest = serving->hash(nullptr, *png);
       results.setPicture(kj::heap<PicturePort>(
-          kj::addRef(*serving), PictureData{observed->pictureWidth, observed->pictureHeight,
-                                            kj::mv(*png), digest}));
+          kj::addRef(*serving),
+          PictureData{observed->pictureWidth, observed->pictureHeight, kj::mv(*png), digest}));
     }
   }
 
@@ -355,7 +355,7 @@ class HelperPort final : public Port<wire::Helper> {
       auto observation = serving->observations;
       auto asked = answerOf<kj::Own<PreparedAction>>(
           serving->timer, RefusalCode::NOT_ANSWERING,
-          [&]() { return serving->driver.prepare(requestOf(kj::mv(*action))); });
+          [&]() { return serving->driver.prepare(kj::mv(*action)); });
       return asked.then([this, context, key = *key, observation,
                          timeoutMs](Result<kj::Own<PreparedAction>> prepared) mutable {
         if (!prepared.ok()) return refuse(context, prepared.refusal());
@@ -372,14 +372,6 @@ class HelperPort final : public Port<wire::Helper> {
   static kj::Promise<void> refuse(PrepareContext& context, const Refusal& refusal) {
     write(refusal, context.getResults().initResult().initRefusal());
     return kj::READY_NOW;
-  }
-
-  static PrepareRequest requestOf(Action action) {
-    PrepareRequest request;
-    request.target = action.element;
-    if (action.act.is<InvokeRequest>()) request.act = kj::mv(action.act.get<InvokeRequest>());
-    if (action.act.is<SetValueRequest>()) request.act = kj::mv(action.act.get<SetValueRequest>());
-    return request;
   }
 };
 

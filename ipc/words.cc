@@ -75,6 +75,9 @@ kj::StringPtr nameOf(Route route) { return lookUp(route); }
 kj::StringPtr nameOf(ActionClass actionClass) { return lookUp(actionClass); }
 kj::StringPtr nameOf(Role role) { return lookUp(role); }
 kj::StringPtr nameOf(Warning warning) { return lookUp(warning); }
+kj::StringPtr nameOf(wire::Mode mode) { return lookUp(mode); }
+kj::StringPtr nameOf(wire::Safety safety) { return lookUp(safety); }
+kj::StringPtr nameOf(wire::Proof proof) { return lookUp(proof); }
 kj::StringPtr nameOf(wire::Advice advice) { return lookUp(advice); }
 
 kj::StringPtr meaningOf(RefusalCode code) {
@@ -99,6 +102,17 @@ void write(const WindowRef& from, wire::WindowRef::Builder to) {
   process.setPid(from.process.pid);
   process.setStart(from.process.start);
   to.setWindow(from.window);
+}
+
+Rights read(wire::Rights::Reader from) {
+  return {from.getFocus(), from.getOwnPointer(), from.getUserPointer(), from.getIrreversible()};
+}
+
+void write(const Rights& from, wire::Rights::Builder to) {
+  to.setFocus(from.focus);
+  to.setOwnPointer(from.ownPointer);
+  to.setUserPointer(from.userPointer);
+  to.setIrreversible(from.irreversible);
 }
 
 Rect read(wire::Rect::Reader from) {

@@ -22,9 +22,12 @@ using wire::ActionClass;
 using wire::ContextState;
 using wire::Effect;
 using wire::Method;
+using wire::Mode;
+using wire::Proof;
 using wire::RefusalCode;
 using wire::Role;
 using wire::Route;
+using wire::Safety;
 using wire::Source;
 using wire::Terminal;
 using wire::Verdict;
@@ -105,10 +108,18 @@ struct LedgerId {
   bool operator==(const LedgerId&) const = default;
 };
 
+// What a grant allows beyond the action itself; all off by default.
+struct Rights {
+  bool focus = false, ownPointer = false, userPointer = false, irreversible = false;
+  bool operator==(const Rights&) const = default;
+};
+
 WindowRef read(wire::WindowRef::Reader from);
 void write(const WindowRef& from, wire::WindowRef::Builder to);
 Rect read(wire::Rect::Reader from);
 void write(const Rect& from, wire::Rect::Builder to);
+Rights read(wire::Rights::Reader from);
+void write(const Rights& from, wire::Rights::Builder to);
 // Nothing when the key is not 32 bytes.
 kj::Maybe<LedgerId> read(wire::LedgerId::Reader from);
 void write(const LedgerId& from, wire::LedgerId::Builder to);
@@ -128,6 +139,9 @@ kj::StringPtr nameOf(Route route);
 kj::StringPtr nameOf(ActionClass actionClass);
 kj::StringPtr nameOf(Role role);
 kj::StringPtr nameOf(Warning warning);
+kj::StringPtr nameOf(wire::Mode mode);
+kj::StringPtr nameOf(wire::Safety safety);
+kj::StringPtr nameOf(wire::Proof proof);
 kj::StringPtr nameOf(wire::Advice advice);
 
 // One line on what a code means and what to do about it, from the schema's annotations.

@@ -120,7 +120,9 @@ struct Observation {
 
 struct Capability {
   # What works here now: tried by the helper, not assumed from what is installed.
-  name @0 :Text;           # "list", "observe", "picture", "invoke", "set_value"
+  name @0 :Text;
+  # "list", "observe", "picture"; a kind of action, spelled as in receipts ("set_value"); or a way of
+  # proving one, "proof_" and its name ("proof_appears").
   available @1 :Bool;
   why @2 :Words.RefusalCode;  # Meaningful when not available.
 }

@@ -46,6 +46,9 @@ struct Sight {
   processRunning @6 :Bool;
   # The same process, by pid and start time, had not ended, and its windows could be listed. Without
   # it, a window that is not there says nothing.
+  windowCount @7 :UInt32;           # How many windows the process has; meaningful with `windows`.
+  region @8 :Data;
+  # Keyed hash of the pixels in the region that the action names, 32 bytes; empty when not read.
 }
 
 enum Answer {
@@ -94,7 +97,7 @@ interface Helper {
   # Keeps the live objects under the given frame; the session's earlier frame is forgotten.
 
   prepare @4 (action :Action, nonce :Data) -> (result :PrepareResult, prepared :Prepared);
-  # Resolves the element to the live object and checks it. Changes nothing, focus included. `nonce` is
+  # Resolves the target to the live object and checks it. Changes nothing, focus included. `nonce` is
   # 32 bytes and keys every hash in the facts.
 }
 

@@ -14,34 +14,60 @@ struct SupervisorInfo {
   protocol @0 :UInt16;
   release @1 :Text;
   ledger @2 :Words.LedgerId;     # The audience to sign grants for.
-  receiptKey @3 :Data;           # Ed25519 public key, 32 bytes.
+  receiptKey @3 :Data;           # Ed25519 public key that signs now, 32 bytes.
   subject @4 :Text;              # Who the kernel says the host is: "uid:0".
   acting @5 :Bool;
   # Whether no other supervisor acted on this desktop at this moment. The first mutation takes it for
   # good; while another one has it, mutations are desktopBusy.
   recovered @6 :UInt32;          # Operations found open at this start and settled as outcomeUnknown.
+  clockTrusted @7 :Bool;         # False: mutations are clockUntrusted until the clock agrees again.
+  head @8 :Head;                 # Where the ledger stands.
+  formerKeys @9 :List(Data);     # Receipt keys before that one, oldest first: old receipts have theirs.
+}
+
+struct Head {
+  # One place of the ledger's chain and the link there. A host that keeps the last one it saw finds out
+  # when a ledger was set back.
+  sequence @0 :UInt64;
+  link @1 :Data;                 # 32 bytes.
+}
+
+struct HostRefusal {
+  # Why nothing was done, in words and as proof.
+  refusal @0 :Words.Refusal;
+  proof @1 :Signed;              # A signed Refused. Empty when there is no ledger that could sign.
 }
 
 interface Supervisor {
-  hello @0 (protocol :UInt16) -> (result :HelloResult);
-  # First call. Any other call before it is refused as unsupportedVersion.
+  hello @0 (protocol :UInt16, seen :Head) -> (result :HelloResult);
+  # First call, and only once. Any other call before it is refused as unsupportedVersion. `seen` is the last head that
+  # the host knows of this ledger, or empty (sequence 0); a ledger that does not contain it is
+  # ledgerRolledBack, and every later call is refused as that.
 
-  open @1 (session :Text, turn :Text) -> (result :OpenResult, session :Session);
+  open @1 (session :Text) -> (result :DoneResult, session :Session);
   # Opens a session under a host-chosen id. At most 16 are live; the rest are `busy`.
 
   status @2 (operation :Text) -> (result :StatusResult);
   # What the ledger knows of an operation. Reads only.
+
+  stop @3 (session :Text, turn :Text) -> ();
+  # The person's stop of one turn, begun or not. What was not sent yet ends unsent, nothing more is done
+  # in this turn, and it cannot begin any more: userStopped. What was sent goes on and ends as
+  # outcomeUnknown. Another turn may begin. Needs no authority and no session.
+
+  revoke @4 (revocation :Signed) -> (result :DoneResult);
+  # Takes back leases and grants. Durable when it is answered; what has not been sent by then is not.
 }
 
-struct HelloResult { union { info @0 :SupervisorInfo; refusal @1 :Words.Refusal; } }
-struct OpenResult { union { opened @0 :Void; refusal @1 :Words.Refusal; } }
+struct HelloResult { union { info @0 :SupervisorInfo; refusal @1 :HostRefusal; } }
+struct DoneResult { union { done @0 :Void; refusal @1 :HostRefusal; } }
 
 struct StatusResult {
   union {
     unknown @0 :Void;       # Never claimed here.
     open @1 :Void;          # Claimed, not ended.
     ended @2 :Signed;       # Its receipt.
-    refusal @3 :Words.Refusal;
+    refusal @3 :HostRefusal;
   }
 }
 
@@ -54,6 +80,7 @@ interface Session {
   # Requests of one session are served in order; sessions do not wait for each other.
 
   capabilities @0 () -> (result :CapabilitiesResult);
+  # Needs no turn.
 
   list @1 (submission :Submission) -> (result :DesktopResult);
   observe @2 (submission :Submission) -> (result :SeenResult, picture :Seen.Picture);
@@ -68,13 +95,24 @@ interface Session {
 
   close @5 () -> ();
   # Ends the session and its helper. Operations in flight are withdrawn as by cancel, and settled.
+
+  beginTurn @6 (turn :Text) -> (result :DoneResult);
+  # Ends the turn before, if there is one, and begins this one. A turn begins once in a session. Without
+  # a turn nothing is read or done: noActiveTurn.
+
+  endTurn @7 () -> ();
+  # Ends the turn and its leases. Operations in flight are withdrawn as by cancel. Idempotent.
+
+  openLease @8 (lease :Signed) -> (result :DoneResult);
+  # Opens what the lease allows, until it expires, its frame or turn ends, it is revoked, or the helper
+  # that it was opened under ends. At most 64 are open in a session.
 }
 
-struct CapabilitiesResult { union { helper @0 :HelperStatus; refusal @1 :Words.Refusal; } }
-struct DesktopResult { union { desktop @0 :Seen.Desktop; refusal @1 :Words.Refusal; } }
-struct SeenResult { union { observation @0 :Seen.Observation; refusal @1 :Words.Refusal; } }
+struct CapabilitiesResult { union { helper @0 :HelperStatus; refusal @1 :HostRefusal; } }
+struct DesktopResult { union { desktop @0 :Seen.Desktop; refusal @1 :HostRefusal; } }
+struct SeenResult { union { observation @0 :Seen.Observation; refusal @1 :HostRefusal; } }
 
-struct ExecuteResult { union { outcome @0 :Outcome; refusal @1 :Words.Refusal; } }
+struct ExecuteResult { union { outcome @0 :Outcome; refusal @1 :HostRefusal; } }
 
 struct Outcome {
   receipt @0 :Signed;

@@ -78,6 +78,15 @@ enum RefusalCode {
   grantSpent @44 $means("Every use of this grant is used up.") $advice(askAgain);
   targetDisabled @45 $means("The target is disabled.") $advice(observeAgain);
   targetHidden @46 $means("The target is not showing.") $advice(observeAgain);
+  noActiveTurn @47 $means("No turn is active in this session.") $advice(correct);
+  leaseMissing @48 $means("No open lease covers this class of action on this target.") $advice(askAgain);
+  revoked @49 $means("The grant, the lease or its policy was revoked.") $advice(askAgain);
+  clockUntrusted @50 $means("The wall clock jumped; nothing is done until it agrees again or a person accepts it.") $advice(retryLater);
+  ledgerMoved @51 $means("The ledger is not where it was made; a person has to adopt it first.") $advice(giveUp);
+  ledgerRolledBack @52 $means("The ledger does not contain what this host has already seen of it.") $advice(giveUp);
+  operationArchived @53 $means("This operation id was used; its record was moved to an archive.") $advice(correct);
+  recordDamaged @54 $means("The ledger's record of this operation is damaged; it is never sent again.") $advice(giveUp);
+  unsupportedNumber @55 $means("A number is not an integer of at most 64 bits.") $advice(correct);
 }
 
 enum Terminal {
@@ -128,6 +137,7 @@ enum ContextState {
   unwatched @0;   # There was no watch, so preservation is not proven.
   preserved @1;
   breached @2;    # Pointer, focus, active window or stacking order changed; never a success.
+  permitted @3;   # The same, as far as the grant's rights allow it.
 }
 
 enum Route {
@@ -144,6 +154,33 @@ enum ActionClass {
   semanticMutation @4;
   fileMutation @5;
 }
+
+enum Mode {
+  # Whether the person may notice.
+  interactive @0;      # What the grant's rights allow may be used.
+  backgroundOnly @1;   # Pointer, focus and stacking stay as they are, whatever the rights.
+}
+
+enum Safety {
+  # What it would take to undo the action, as the host judges it. The grant must say the same.
+  reversible @0;
+  external @1;      # Leaves the desktop: sends, publishes, pays.
+  destructive @2;   # Cannot be undone. Needs the grant's right `irreversible`.
+}
+
+enum Proof {
+  # What the host wants to see before it calls the action done.
+  strongest @0;      # The strongest that the action has by itself.
+  none @1;           # "Sent" is enough; success may be unverified, and the receipt says so.
+  value @2;          # The target's whole value, read back, is the stated text.
+  state @3;          # The target's states, read back, are the stated ones.
+  appears @4;        # The target's application has one window more.
+  disappears @5;     # The target, or its window, is gone.
+  regionChanged @6;  # The pixels of the stated part of the window are others.
+}
+
+enum Button { left @0; right @1; middle @2; }
+enum Direction { up @0; down @1; left @2; right @3; }
 
 enum Role { desktop @0; files @1; presenter @2; }
 
@@ -186,6 +223,14 @@ struct Rect {
   y @1 :Int32;
   width @2 :UInt32;
   height @3 :UInt32;
+}
+
+struct Rights {
+  # What a grant allows beyond the action itself. All off unless a person said yes.
+  focus @0 :Bool;         # The input focus, the active window and the stacking order may change.
+  ownPointer @1 :Bool;    # A pointer of our own, which is not the person's, may be used.
+  userPointer @2 :Bool;   # The person's pointer may be moved.
+  irreversible @3 :Bool;  # The effect may be one that cannot be undone.
 }
 
 struct LedgerId {

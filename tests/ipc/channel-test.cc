@@ -182,8 +182,8 @@ TEST(Channel, nothingWrittenMeansNothingWasSent) {
   EXPECT_EQ(on.calls, 2u);
 }
 
-// The count must not fall while earlier messages leave the queue, or a call that was sent could look
-// like one that was not.
+// The count must not fall while earlier messages leave the queue, or a call that was sent could
+// look like one that was not.
 TEST(Channel, theCountNeverFallsWhileMessagesAreOnTheirWay) {
   Connected on;
   auto before = on.client->written();

@@ -348,6 +348,35 @@ TEST(Desktop, aSetOfWindowsHashesTheSameInAnyOrder) {
   EXPECT_NE(hashed({}), hashed({0}));
 }
 
+TEST(Desktop, windowsAreCountedAsASet) {
+  auto counted = [](std::initializer_list<uint64_t> windows) {
+    Facts facts;
+    for (auto window : windows) facts.after.windows.add(window);
+    FactsOnWire on(facts, nonceOf(1));
+    return on.wire.getAfter().getWindowCount();
+  };
+  EXPECT_EQ(counted({}), 0u);
+  EXPECT_EQ(counted({7}), 1u);
+  EXPECT_EQ(counted({3, 1, 2, 1}), 3u);
+}
+
+TEST(Desktop, pixelsTravelAsAKeyedHashOrNotAtAll) {
+  auto hashed = [](kj::StringPtr pixels, kj::byte nonce) {
+    Facts facts;
+    facts.after.region = kj::heapArray(pixels.asBytes());
+    FactsOnWire on(facts, nonceOf(nonce));
+    EXPECT_EQ(on.wire.getBefore().getRegion().size(), 0u);
+    EXPECT_EQ(on.wire.getAfter().getRegion(),
+              bytesOf(fakeHash(bytesOf(nonceOf(nonce)), pixels.asBytes())));
+    return kj::heapArray(on.wire.getAfter().getRegion());
+  };
+  EXPECT_EQ(hashed("red", 1), hashed("red", 1));
+  EXPECT_NE(hashed("red", 1), hashed("blue", 1));
+  EXPECT_NE(hashed("red", 1), hashed("red", 2));
+  // None of it is a region too: it was read.
+  EXPECT_EQ(hashed("", 1).size(), sizeof(Hash));
+}
+
 TEST(Desktop, roleAndNameDoNotRunTogetherInALabel) {
   auto label = [](kj::StringPtr role, kj::StringPtr name) {
     Facts facts;

@@ -23,6 +23,7 @@ class FakeDriver final : public Driver {
   Mood performMood = Mood::WORKS;
   kj::Vector<kj::String> lines;  // What it was asked to do.
   kj::Maybe<kj::Array<kj::byte>> picture;
+  kj::Maybe<Action> asked;  // By the last prepare.
   bool offersOnlyReading = false;
   uint32_t withdrawn = 0;  // Calls given up before they were answered.
   uint32_t alive = 0;      // Prepared actions.
@@ -61,12 +62,13 @@ class FakeDriver final : public Driver {
     });
   }
 
-  kj::Promise<Result<kj::Own<PreparedAction>>> prepare(PrepareRequest request) override {
-    if (request.act.is<SetValueRequest>()) {
-      lines.add(kj::str("prepare ", request.act.get<SetValueRequest>().text));
+  kj::Promise<Result<kj::Own<PreparedAction>>> prepare(Action action) override {
+    if (action.act.is<SetValueRequest>()) {
+      lines.add(kj::str("prepare ", action.act.get<SetValueRequest>().text));
     } else {
-      lines.add(kj::str("prepare ", request.act.get<InvokeRequest>().name));
+      lines.add(kj::str("prepare ", action.kind(), ' ', nameOf(action.verification.kind())));
     }
+    asked = kj::mv(action);
     return answer<Result<kj::Own<PreparedAction>>>(
         mood, [this]() -> Result<kj::Own<PreparedAction>> {
           if (mood == Mood::REFUSES) return Refusal{RefusalCode::TARGET_DISABLED, "Disabled."};
@@ -191,9 +193,10 @@ Action mutation() {
   Action action;
   action.blind.fill(7);
   action.timeoutMs = 1000;
-  action.window = {{12, 34}, 56};
-  action.element.window = action.window;
-  action.element.epoch = 1;
+  ElementTarget target;
+  target.window = {{12, 34}, 56};
+  target.epoch = 1;
+  action.target = target;
   action.act = InvokeRequest{kj::str("click")};
   return action;
 }
@@ -426,14 +429,42 @@ TEST(HelperServer, onlyAValidMutationIsPrepared) {
   action.timeoutMs = 0;
   EXPECT_EQ(said(on.loop.wait(on.prepare(action))), "malformed");
   action = mutation();
-  action.act = ObserveAct{};
-  EXPECT_EQ(said(on.loop.wait(on.prepare(action))), "malformed");
   action.act = SetValueRequest{kj::str("<text:18>")};
   EXPECT_EQ(said(on.loop.wait(on.prepare(action))), "withheld_value_replayed");
+  // A read is valid, and still nothing to prepare.
+  action.target = DesktopTarget();
+  action.act = ListAct();
+  EXPECT_EQ(said(on.loop.wait(on.prepare(action))), "malformed");
+  action.act = ScreenshotAct();
+  EXPECT_EQ(said(on.loop.wait(on.prepare(action))), "malformed");
+  action.target = WindowRef{{12, 34}, 56};
+  action.act = ObserveAct();
+  EXPECT_EQ(said(on.loop.wait(on.prepare(action))), "malformed");
   EXPECT_EQ(on.driver.lines.size(), 0u);
+  action = mutation();
   action.act = SetValueRequest{kj::str("text")};
   EXPECT_EQ(said(on.loop.wait(on.prepare(action))), "ok");
   EXPECT_EQ(on.driver.lines[0], "prepare text"_kj);
+}
+
+// Whether it can do a kind, and show a proof, is the driver's to say.
+TEST(HelperServer, theDriverGetsTheWholeAction) {
+  Served on;
+  on.greet();
+  PointTarget point;
+  point.window = {{12, 34}, 56};
+  point.epoch = 9;
+  point.x = 1;
+  point.y = 2;
+  Action action = mutation();
+  action.mode = Mode::BACKGROUND_ONLY;
+  action.safety = Safety::EXTERNAL;
+  action.verification.content = RegionProof{{1, 2, 3, 4}};
+  action.target = point;
+  action.act = DragRequest{Button::LEFT, 5, 6};
+  EXPECT_EQ(said(on.loop.wait(on.prepare(action))), "ok");
+  EXPECT_EQ(on.driver.lines[0], "prepare drag region_changed"_kj);
+  EXPECT_EQ(encode(KJ_ASSERT_NONNULL(on.driver.asked)), encode(action));
 }
 
 TEST(HelperServer, aPreparedActionPerformsOnce) {
