@@ -1,8 +1,8 @@
 #include "attest/image.h"
 
+#include "ipc/bounds.h"
 #include "tests/attest/samples.h"
 #include "tests/ipc/refusals.h"
-#include "ipc/bounds.h"
 
 #include <gtest/gtest.h>
 

@@ -30,6 +30,36 @@ kj::Array<kj::byte> widened(Bytes canonicalStruct, capnp::uint words, capnp::uin
   return kj::heapArray<kj::byte>(wide.asReader().canonicalize().asBytes());
 }
 
+constexpr int64_t NOW = 1'800'000'000'000;
+constexpr WindowRef WINDOW = {{4242, 987654}, 0x1400003};
+
+LedgerId ledger() { return {digestOf("a ledger"_kj.asBytes()), 2}; }
+
+FrameId frameNumber(kj::byte number) {
+  FrameId frame;
+  frame.fill(number);
+  return frame;
+}
+
+template <typename Value>
+void nameKey(Value& body, Purpose purpose) {
+  body.issuer = kj::str(issuerFor(purpose));
+  body.keyId = keyIdOf(keyFor(purpose).publicKey());
+}
+
+// What the host states in every permission.
+template <typename Value>
+Value byTheHost() {
+  Value body;
+  nameKey(body, Purpose::ISSUER);
+  body.audience = ledger();
+  body.subject = kj::str("uid:1000");
+  body.session = kj::str("session-1");
+  body.turn = kj::str("turn-1");
+  body.policyGeneration = 4;
+  return body;
+}
+
 }  // namespace
 
 SigningKey keyNumber(kj::byte number) {
@@ -43,44 +73,108 @@ SigningKey issuerKey() { return keyNumber(1); }
 SigningKey publisherKey() { return keyNumber(2); }
 SigningKey receiptKey() { return keyNumber(3); }
 
+SigningKey keyFor(Purpose purpose) {
+  switch (purpose) {
+    case Purpose::ISSUER:
+      return issuerKey();
+    case Purpose::PUBLISHER:
+      return publisherKey();
+    case Purpose::RECEIPT:
+      return receiptKey();
+  }
+  KJ_UNREACHABLE;
+}
+
+kj::StringPtr issuerFor(Purpose purpose) {
+  switch (purpose) {
+    case Purpose::ISSUER:
+      return "host";
+    case Purpose::PUBLISHER:
+      return "publisher";
+    case Purpose::RECEIPT:
+      return "ledger";
+  }
+  KJ_UNREACHABLE;
+}
+
 KeyRing sampleRing() {
   KeyRing ring;
-  auto issuer = issuerKey().publicKey(), publisher = publisherKey().publicKey();
-  ring.add(Purpose::ISSUER, "host", keyIdOf(issuer), issuer);
-  ring.add(Purpose::PUBLISHER, "publisher", keyIdOf(publisher), publisher);
+  for (auto purpose : {Purpose::ISSUER, Purpose::PUBLISHER, Purpose::RECEIPT}) {
+    auto key = keyFor(purpose).publicKey();
+    ring.add(purpose, issuerFor(purpose), keyIdOf(key), key);
+  }
   return ring;
 }
 
+Lease sampleLease() {
+  auto lease = byTheHost<Lease>();
+  lease.lease = kj::str("lease-1");
+  lease.classes = {ActionClass::METADATA_READ, ActionClass::SEMANTIC_MUTATION};
+  lease.target = WINDOW;
+  lease.frame = frameNumber(9);
+  lease.notBefore = NOW;
+  lease.expires = NOW + 60'000;
+  return lease;
+}
+
 Grant sampleGrant() {
-  Grant grant;
-  grant.issuer = kj::str("host");
-  grant.keyId = keyIdOf(issuerKey().publicKey());
-  grant.audience = {digestOf("a ledger"_kj.asBytes()), 1};
-  grant.subject = kj::str("uid:1000");
-  grant.session = kj::str("session-1");
-  grant.turn = kj::str("turn-1");
+  auto grant = byTheHost<Grant>();
   grant.operation = kj::str("operation-1");
   grant.actionHash = digestOf("an action"_kj.asBytes());
   grant.actionClass = ActionClass::SEMANTIC_MUTATION;
-  grant.target = {{4242, 987654}, 0x1400003};
-  grant.notBefore = 1'800'000'000'000;
-  grant.expires = grant.notBefore + 60'000;
-  grant.uses = 1;
+  grant.risk = Safety::DESTRUCTIVE;
+  grant.target = WINDOW;
+  grant.frame = frameNumber(9);
+  grant.rights = {.focus = true, .irreversible = true};
+  grant.notBefore = NOW;
+  grant.expires = NOW + 60'000;
   return grant;
+}
+
+TaskGrant sampleTaskGrant() {
+  auto grant = byTheHost<TaskGrant>();
+  grant.task = kj::str("task-1");
+  grant.rootDevice = 65'025;
+  grant.rootInode = 131'074;
+  grant.planHash = digestOf("a plan"_kj.asBytes());
+  grant.steps.add(digestOf("a step"_kj.asBytes()));
+  grant.steps.add(digestOf("another step"_kj.asBytes()));
+  grant.undo = true;
+  grant.risk = Safety::EXTERNAL;
+  grant.rights = {.ownPointer = true, .userPointer = true};
+  grant.notBefore = NOW;
+  grant.expires = NOW + 3'600'000;
+  return grant;
+}
+
+Revocation sampleRevocation() {
+  Revocation revocation;
+  nameKey(revocation, Purpose::ISSUER);
+  revocation.audience = ledger();
+  revocation.subject = kj::str("uid:1000");
+  revocation.revocation = kj::str("revocation-1");
+  revocation.issuedAt = NOW;
+  revocation.what = RevokedOperation{kj::str("operation-1")};
+  return revocation;
 }
 
 Receipt sampleReceipt() {
   Receipt receipt;
-  receipt.issuer = kj::str("ledger");
-  receipt.keyId = keyIdOf(receiptKey().publicKey());
-  receipt.ledger = {digestOf("a ledger"_kj.asBytes()), 1};
+  nameKey(receipt, Purpose::RECEIPT);
+  receipt.ledger = ledger();
   receipt.operation = kj::str("operation-1");
   receipt.actionHash = digestOf("an action"_kj.asBytes());
   receipt.actionClass = ActionClass::SEMANTIC_MUTATION;
   receipt.kind = kj::str("set_value");
+  receipt.mode = Mode::INTERACTIVE;
+  receipt.risk = Safety::EXTERNAL;
+  receipt.proof = Proof::VALUE;
+  receipt.rights = {.focus = true, .ownPointer = true};
   receipt.grantIssuer = kj::str("host");
   receipt.grantKeyId = kj::str("host-key");
   receipt.grantHash = digestOf("a grant"_kj.asBytes());
+  receipt.policyGeneration = 4;
+  receipt.lease = kj::str("lease-1");
   receipt.subject = kj::str("uid:1000");
   receipt.session = kj::str("session-1");
   receipt.turn = kj::str("turn-1");
@@ -91,17 +185,53 @@ Receipt sampleReceipt() {
   receipt.effect = Effect::VERIFIED;
   receipt.evidence = {Verdict::CONFIRMED, Method::VALUE_READBACK, Source::SAME_PROCESS, 1, 1};
   receipt.context = ContextState::PRESERVED;
-  receipt.claimedAt = 1'800'000'000'000;
-  receipt.settledAt = 1'800'000'000'050;
+  receipt.claimedAt = NOW;
+  receipt.settledAt = NOW + 50;
   receipt.sequence = 3;
   receipt.previous = digestOf("the link before"_kj.asBytes());
   return receipt;
 }
 
+Receipt sampleRejection() {
+  auto receipt = sampleReceipt();
+  receipt.route = Route::NONE;
+  receipt.terminal = Terminal::REJECTED;
+  receipt.effect = Effect::NONE;
+  receipt.refusal = RefusalCode::TARGET_CHANGED;
+  receipt.retrySafe = true;
+  receipt.evidence = Evidence();
+  receipt.context = ContextState::UNWATCHED;
+  receipt.claimedAt = 0;
+  return receipt;
+}
+
+Refused sampleRefused() {
+  Refused refused;
+  nameKey(refused, Purpose::RECEIPT);
+  refused.ledger = ledger();
+  refused.subject = kj::str("uid:1000");
+  refused.session = kj::str("session-1");
+  refused.sequence = 5;
+  refused.operation = kj::str("operation-1");
+  refused.code = RefusalCode::LEASE_MISSING;
+  refused.at = NOW;
+  return refused;
+}
+
+LedgerEvent sampleEvent() {
+  LedgerEvent event;
+  nameKey(event, Purpose::RECEIPT);
+  event.ledger = ledger();
+  event.sequence = 11;
+  event.previous = digestOf("the link before"_kj.asBytes());
+  event.at = NOW;
+  event.what = Started{{NOW - 1, 86'400'000, digestOf("a boot"_kj.asBytes())}};
+  return event;
+}
+
 Manifest sampleManifest(Bytes image) {
   Manifest manifest;
-  manifest.issuer = kj::str("publisher");
-  manifest.keyId = keyIdOf(publisherKey().publicKey());
+  nameKey(manifest, Purpose::PUBLISHER);
   manifest.name = kj::str("praefectus-desktop");
   manifest.release = kj::str("0.1.0");
   manifest.role = Role::DESKTOP;
