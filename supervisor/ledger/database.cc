@@ -9,6 +9,8 @@ namespace {
 constexpr int BUSY_MS = 2000;
 // Nothing here is near it; a database that says otherwise is not ours.
 constexpr int VALUE_BYTES = 1 << 20;
+// Copied between two looks at how far it is: 16 MiB.
+constexpr int PAGES_AT_ONCE = 4096;
 
 kj::Exception::Type typeOf(int code) {
   switch (code & 0xff) {
@@ -47,6 +49,7 @@ int flagsFor(Database::Mode mode) {
   switch (mode) {
     case Database::Mode::CREATE:
     case Database::Mode::WRITE:
+    case Database::Mode::ARCHIVE:
       return COMMON | SQLITE_OPEN_READWRITE;
     case Database::Mode::READ:
       return COMMON | SQLITE_OPEN_READONLY;
@@ -67,11 +70,14 @@ kj::StringPtr settingsFor(Database::Mode mode) {
     case Database::Mode::CREATE:
       return "PRAGMA page_size = 4096; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;";
     case Database::Mode::WRITE:
-      return "PRAGMA synchronous = FULL;";
+      // KiB. Commits come back to the last pages only; a larger cache would fill with all others.
+      return "PRAGMA synchronous = FULL; PRAGMA cache_size = -512;";
     case Database::Mode::READ:
       return "PRAGMA query_only = ON;";
     case Database::Mode::SCRATCH:
       return "";
+    case Database::Mode::ARCHIVE:
+      return "PRAGMA page_size = 4096; PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF;";
   }
   KJ_UNREACHABLE;
 }
@@ -125,7 +131,10 @@ Database::Database(kj::StringPtr path, Mode mode) {
   execute(settingsFor(mode));
 }
 
-Database::~Database() noexcept { sqlite3_close(connection); }
+Database::~Database() noexcept {
+  sqlite3_finalize(kept);
+  sqlite3_close(connection);
+}
 
 void Database::execute(kj::StringPtr script) {
   check(sqlite3_exec(connection, script.cStr(), nullptr, nullptr, nullptr));
@@ -138,10 +147,55 @@ int64_t Database::number(kj::StringPtr query) {
   return rows.number(0);
 }
 
+// A statement between two rows holds the connection's read lock; committing beside it is allowed
+// (SQLite, "COMMIT may be attempted while read statements are pending").
+void Database::stay() {
+  if (kept == nullptr) {
+    check(sqlite3_prepare_v3(connection, "SELECT 1 FROM ledger", -1, SQLITE_PREPARE_PERSISTENT,
+                             &kept, nullptr));
+  }
+  int code = sqlite3_step(kept);
+  if (code != SQLITE_ROW) fail(code);
+}
+
+void Database::leave() { check(sqlite3_reset(kept)); }
+
 void Database::checkpoint() {
+  bool stays = kept != nullptr;
+  if (stays) leave();
   int code =
       sqlite3_wal_checkpoint_v2(connection, "main", SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
   if ((code & 0xff) != SQLITE_BUSY) check(code);
+  if (stays) stay();
+}
+
+void Database::emptyLog() {
+  int code =
+      sqlite3_wal_checkpoint_v2(connection, "main", SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
+  if ((code & 0xff) != SQLITE_BUSY) check(code);
+}
+
+// A read that has begun keeps the copy from beginning anew whenever the writer commits.
+void Database::copyInto(Database& empty, kj::Function<void(uint64_t done, uint64_t all)> tell) {
+  Snapshot moment(*this);
+  tell(0, static_cast<uint64_t>(number("PRAGMA page_count")));
+  auto copying = sqlite3_backup_init(empty.connection, "main", connection, "main");
+  if (copying == nullptr) fail(sqlite3_extended_errcode(empty.connection));
+  KJ_DEFER(sqlite3_backup_finish(copying));  // Answers what the last step did.
+  int code = SQLITE_OK;
+  while (code == SQLITE_OK) {
+    code = sqlite3_backup_step(copying, PAGES_AT_ONCE);
+    auto all = static_cast<uint64_t>(sqlite3_backup_pagecount(copying));
+    tell(all - static_cast<uint64_t>(sqlite3_backup_remaining(copying)), all);
+  }
+  if (code != SQLITE_DONE) fail(code);
+}
+
+// Inside, SQLite attaches a database of its own, which is too large for memory if this one is.
+void Database::compact() {
+  sqlite3_limit(connection, SQLITE_LIMIT_ATTACHED, 1);
+  KJ_DEFER(sqlite3_limit(connection, SQLITE_LIMIT_ATTACHED, 0));
+  execute("PRAGMA temp_store = FILE; VACUUM; PRAGMA temp_store = MEMORY;");
 }
 
 Rows::~Rows() noexcept {
@@ -187,6 +241,13 @@ Statement::Statement(Database& database, kj::StringPtr query) {
 
 Statement::~Statement() noexcept { sqlite3_finalize(statement); }
 
+void Statement::runWith(const Rows& row) {
+  for (int i = 0; i < sqlite3_column_count(row.statement); ++i) {
+    check(sqlite3_bind_value(statement, i + 1, sqlite3_column_value(row.statement, i)));
+  }
+  KJ_ASSERT(!Rows(statement).next());
+}
+
 void Statement::bind(int position, int64_t value) {
   check(sqlite3_bind_int64(statement, position, value));
 }
@@ -207,6 +268,14 @@ void Statement::bind(int position, Bytes value) {
 
 void Statement::bind(int position, decltype(nullptr)) {
   check(sqlite3_bind_null(statement, position));
+}
+
+Snapshot::Snapshot(Database& database) : database(database) { database.execute("BEGIN"); }
+
+Snapshot::~Snapshot() noexcept {
+  KJ_IF_MAYBE (ended, kj::runCatchingExceptions([this]() { database.execute("COMMIT"); })) {
+    (void)ended;
+  }
 }
 
 Transaction::Transaction(Database& database) : database(database) {

@@ -182,6 +182,33 @@ Result<Folder> Folder::view(kj::StringPtr path) {
   return foreign(NO_LEDGER);
 }
 
+kj::Vector<kj::StringPtr> Folder::faults(kj::StringPtr path) {
+  kj::Vector<kj::StringPtr> out;
+  KJ_IF_MAYBE (place, placeOf(path)) {
+    if (!wayIsSafe(*place)) out.add(UNSAFE_WAY);
+    KJ_IF_MAYBE (directory, openFolder(*place)) {
+      KJ_IF_MAYBE (fault, faultOf(*directory)) out.add(*fault);
+      for (auto& file : FILES) {
+        KJ_IF_MAYBE (fault, faultOf(*directory, file, true)) out.add(*fault);
+      }
+      return out;
+    }
+  }
+  out.add(NO_LEDGER);
+  return out;
+}
+
+void Folder::replace(kj::StringPtr name, kj::StringPtr by) const {
+  KJ_SYSCALL(renameat(directory, by.cStr(), directory, name.cStr()));
+  KJ_SYSCALL(fsync(directory));
+}
+
+void Folder::remove(kj::StringPtr name) const {
+  if (unlinkat(directory, name.cStr(), 0) != 0 && errno != ENOENT) {
+    KJ_FAIL_SYSCALL("unlinkat", errno);
+  }
+}
+
 Result<NewFolder> NewFolder::beside(kj::StringPtr path) {
   KJ_IF_MAYBE (named, split(path)) {
     if (!makeWay(named->parent)) return foreign("The folder for the ledger cannot be made.");

@@ -4,6 +4,7 @@
 #include "ipc/words.h"
 
 #include <kj/io.h>
+#include <kj/vector.h>
 
 namespace praefectus::ledger {
 
@@ -11,6 +12,8 @@ constexpr kj::StringPtr DATABASE_FILE = "ledger.db"_kj;
 constexpr kj::StringPtr LOG_FILE = "ledger.db-wal"_kj;
 constexpr kj::StringPtr INDEX_FILE = "ledger.db-shm"_kj;
 constexpr kj::StringPtr KEY_FILE = "receipt.key"_kj;
+// The next key while one is changed for it.
+constexpr kj::StringPtr NEXT_KEY_FILE = "receipt.key.next"_kj;
 
 class Folder {
  public:
@@ -27,7 +30,15 @@ class Folder {
   // lock. Refuses: LEDGER_FOREIGN.
   static Result<Folder> view(kj::StringPtr path);
 
+  // Everything for which `own` would refuse this folder, but that somebody has it; takes no lock.
+  static kj::Vector<kj::StringPtr> faults(kj::StringPtr path);
+
   kj::String path(kj::StringPtr name) const { return kj::str(place, '/', name); }
+
+  // Puts one file in the place of another, on the device when it returns.
+  void replace(kj::StringPtr name, kj::StringPtr by) const;
+  // Removes a file that need not be there.
+  void remove(kj::StringPtr name) const;
 
  private:
   Folder(kj::String place, kj::AutoCloseFd directory)

@@ -1,8 +1,6 @@
 #include "supervisor/ledger/ledger.h"
 
-#include "supervisor/ledger/book.h"
-#include "supervisor/ledger/database.h"
-#include "supervisor/ledger/folder.h"
+#include "supervisor/ledger/holding.h"
 
 #include <kj/mutex.h>
 #include <kj/thread.h>
@@ -13,14 +11,6 @@
 
 namespace praefectus::ledger {
 namespace {
-
-// The log is used again from its beginning once this many pages are in it, and is made in that
-// size: overwriting costs the device half of what growing does. A frame is a page and 24 bytes
-// (SQLite, "WAL-mode file format").
-constexpr uint64_t LOG_PAGES = 1000;
-constexpr size_t LOG_BYTES = 32 + LOG_PAGES * (4096 + 24);
-// Open operations settled in one commit at the start.
-constexpr uint64_t SETTLED_AT_ONCE = 1000;
 
 constexpr Refusal POISONED{RefusalCode::LEDGER_POISONED,
                            "A write to the ledger failed; it must be opened again."_kj};
@@ -47,6 +37,9 @@ void requireWhole(const Claim& claim) {
   KJ_REQUIRE(isIdentifier(claim.grantIssuer) && isIdentifier(claim.grantKeyId));
   KJ_REQUIRE(isIdentifier(claim.subject) && isIdentifier(claim.session) &&
              isIdentifier(claim.turn));
+  KJ_REQUIRE(isIdentifier(claim.lease));
+  KJ_REQUIRE(claim.policyGeneration >= 1 &&
+             claim.policyGeneration <= static_cast<uint64_t>(INT64_MAX));
   auto& helper = claim.helper;
   KJ_REQUIRE(helper.generation <= static_cast<uint64_t>(INT64_MAX));
   KJ_REQUIRE(helper.generation > 0 ? isIdentifier(helper.name) && isIdentifier(helper.release)
@@ -100,8 +93,8 @@ struct Queue {
 // The thread that writes. It ends when it is destroyed, after everything queued was written.
 class Writer {
  public:
-  Writer(kj::Own<Database> database, kj::Own<Scribe> scribe)
-      : database(kj::mv(database)), scribe(kj::mv(scribe)), thread(start()) {}
+  Writer(Database& database, Scribe& scribe)
+      : database(database), scribe(scribe), durable(scribe.head()), thread(start()) {}
 
   ~Writer() noexcept(false) {
     queue.lockExclusive()->closing = true;
@@ -119,6 +112,7 @@ class Writer {
   }
 
   bool isPoisoned() const { return poisoned; }
+  attest::Head head() const { return *durable.lockShared(); }
 
  private:
   // Signals belong to the event loop's thread.
@@ -137,7 +131,7 @@ class Writer {
       serve(batch);
     }
     // At rest the database is whole without its log. Nothing is lost when this fails.
-    if (!poisoned) succeeds([this]() { database->checkpoint(); });
+    if (!poisoned) succeeds([this]() { database.checkpoint(); });
   }
 
   // Everything that waits, or nothing when it is time to end.
@@ -155,19 +149,20 @@ class Writer {
   }
 
   void commit(Batch& batch) {
-    Transaction transaction(*database);
-    for (auto& request : batch) request->write(*scribe);
+    Transaction transaction(database);
+    for (auto& request : batch) request->write(scribe);
     transaction.commit();
+    *durable.lockExclusive() = scribe.head();
   }
 
   // After the answers, so that nobody waits for it. With a reader in the way the log grows, and the
   // next attempt comes when it has grown as much again.
   void recycleLog() {
-    auto pages = database->logPages();
+    auto pages = database.logPages();
     if (pages < lastAttempt) lastAttempt = 0;
     if (pages - lastAttempt < LOG_PAGES) return;
     lastAttempt = pages;
-    database->checkpoint();
+    database.checkpoint();
   }
 
   template <typename Deed>
@@ -175,39 +170,54 @@ class Writer {
     return kj::runCatchingExceptions(deed) == nullptr;
   }
 
-  kj::Own<Database> database;
-  kj::Own<Scribe> scribe;
+  Database& database;
+  Scribe& scribe;
+  kj::MutexGuarded<attest::Head> durable;
   uint64_t lastAttempt = 0;
   std::atomic<bool> poisoned{false};
   kj::MutexGuarded<Queue> queue;
   kj::Own<kj::Thread> thread;
 };
 
-// All that is opened before the thread starts, in the order in which it may go away again.
-struct Parts {
-  Folder folder;
-  attest::SigningKey key;
-  kj::Own<Database> reading;
-  Identity identity;
-};
-
 class OpenLedger final : public Ledger {
  public:
   // Settles what is open before the thread starts.
-  OpenLedger(kj::Own<Parts> parts, int64_t now)
-      : parts(kj::mv(parts)), book(*this->parts->reading, this->parts->identity) {
-    auto& kept = *this->parts;
-    auto database = kj::heap<Database>(kept.folder.path(DATABASE_FILE), Database::Mode::WRITE);
-    auto scribe = kj::heap<Scribe>(*database, kept.identity, kept.key);
-    settleOpen(*database, *scribe, now);
-    writer = kj::heap<Writer>(kj::mv(database), kj::mv(scribe));
+  OpenLedger(kj::Own<Holding> taken, const Machine& machine, Moment now)
+      : holding(kj::mv(taken)), book(*holding->reading, holding->identity) {
+    for (auto& each : holding->memory.revocations) revoked.add(each);
+    for (auto& era : holding->identity.eras) {
+      if (era.key != present().key && (former.empty() || former.back() != era.key)) {
+        former.add(era.key);
+      }
+    }
+    clock = holding->clockMemory(machine);
+    begin(machine, now);
+    highest = highestId();
+    writer = kj::heap<Writer>(*holding->writing, *holding->scribe);
   }
 
-  const attest::KeyRing& ring() const override { return parts->identity.ring; }
-  const LedgerId& id() const override { return parts->identity.id; }
-  const attest::PublicKey& receiptKey() const override { return parts->identity.receiptKey; }
+  const attest::KeyRing& ring() const override { return holding->identity.ring; }
+  const LedgerId& id() const override { return present().id; }
+  const attest::PublicKey& receiptKey() const override { return present().key; }
+  kj::ArrayPtr<const attest::PublicKey> formerReceiptKeys() const override { return former; }
   Recovered recovered() const override { return settledAtStart; }
+  const ClockMemory& clockMemory() const override { return clock; }
   bool usable() const override { return !writer->isPoisoned(); }
+  attest::Head head() const override { return writer->head(); }
+  const Revocations& revocations() const override { return revoked; }
+
+  bool contains(const attest::Head& seen) override {
+    bool there = false;
+    KJ_IF_MAYBE (trouble, kj::runCatchingExceptions([&]() {
+                   KJ_IF_MAYBE (link, book.linkAt(seen.sequence)) {
+                     there = attest::same(*link, seen.link);
+                   }
+                 })) {
+      (void)trouble;
+      return false;
+    }
+    return there;
+  }
 
   Result<Found> find(kj::StringPtr operation, const Hash& actionHash) override {
     return lookUp(operation, actionHash);
@@ -217,19 +227,17 @@ class OpenLedger final : public Ledger {
   kj::Promise<Result<Done>> claim(Claim claim) override {
     requireWhole(claim);
     KJ_REQUIRE(claim.at > 0);
-    return writer->submit<Done>([claim = kj::mv(claim)](Scribe& scribe) -> kj::Maybe<Result<Done>> {
-      return scribe.claim(claim) ? Result<Done>(Done()) : Result<Done>(CONFLICT);
-    });
+    use(claim.operation);
+    return writer->submit<Done>(
+        [claim = kj::mv(claim)](Scribe& scribe) mutable -> kj::Maybe<Result<Done>> {
+          return scribe.claim(kj::mv(claim)) ? Result<Done>(Done()) : Result<Done>(CONFLICT);
+        });
   }
 
   kj::Promise<Result<attest::Envelope>> settle(kj::String operation, Ending ending) override {
     return writer->submit<attest::Envelope>(
-        [operation = kj::mv(operation),
-         ending = kj::mv(ending)](Scribe& scribe) -> kj::Maybe<Result<attest::Envelope>> {
-          KJ_IF_MAYBE (receipt, scribe.settle(operation, ending)) {
-            return Result<attest::Envelope>(kj::mv(*receipt));
-          }
-          return nullptr;
+        [operation = kj::mv(operation), ending = kj::mv(ending)](Scribe& scribe) {
+          return scribe.settle(operation, ending);
         });
   }
 
@@ -237,6 +245,7 @@ class OpenLedger final : public Ledger {
     requireWhole(claim);
     KJ_REQUIRE(ending.effect == Effect::NONE, "an effect without a claim");
     claim.at = 0;
+    use(claim.operation);
     return writer->submit<attest::Envelope>(
         [claim = kj::mv(claim),
          ending = kj::mv(ending)](Scribe& scribe) -> kj::Maybe<Result<attest::Envelope>> {
@@ -244,84 +253,99 @@ class OpenLedger final : public Ledger {
         });
   }
 
+  kj::Promise<Result<Done>> revoke(attest::Envelope envelope, int64_t nowMs) override {
+    auto revocation = attest::openRevocation(ring(), envelope);
+    if (!revocation.ok()) return Result<Done>(revocation.refusal());
+    return writer->submit<Done>([revocation = kj::mv(*revocation), envelope = kj::mv(envelope),
+                                 nowMs](Scribe& scribe) mutable -> kj::Maybe<Result<Done>> {
+      scribe.revoke(revocation, kj::mv(envelope), nowMs);
+      return Result<Done>(Done());
+    });
+  }
+
+  attest::Envelope sign(attest::Refused refused) const override {
+    refused.issuer = kj::str("ledger");
+    refused.keyId = kj::str(present().keyId);
+    refused.ledger = present().id;
+    return attest::seal(refused, holding->key);
+  }
+
  private:
-  void settleOpen(Database& database, Scribe& scribe, int64_t now) {
-    auto ending = lostBy(now);
-    Transaction transaction(database);
-    while (true) {
-      auto open = scribe.openOperations(SETTLED_AT_ONCE);
-      if (open.size() == 0) break;
-      for (auto& operation : open) KJ_ASSERT(scribe.settle(operation, ending) != nullptr);
-      settledAtStart.settled += static_cast<uint32_t>(open.size());
+  // Nothing of it changes while the thread runs.
+  const Era& present() const { return holding->identity.present(); }
+
+  void begin(const Machine& machine, Moment now) {
+    auto& scribe = *holding->scribe;
+    bool agrees = clock.agrees(now);
+    auto at = agrees ? kj::max(clock.floorMs, now.wallMs) : clock.floorMs;
+    Transaction transaction(*holding->writing);
+    if (agrees) {
+      scribe.append(attest::Started{readingOf(now, id(), machine)}, at);
+      clock.floorMs = at;
+      clock.sameBoot = now;
     }
+    settledAtStart = scribe.recover(lostBy(at));
     transaction.commit();
+    holding->writing->stay();
+  }
+
+  // In the order of the index: by bytes.
+  kj::String highestId() {
+    Statement statement(*holding->reading,
+                        "SELECT max(coalesce((SELECT max(id) FROM operation), ''), "
+                        "coalesce((SELECT max(id) FROM retired), ''))");
+    auto rows = statement.rows();
+    KJ_REQUIRE(rows.next());
+    return kj::str(rows.text(0));
+  }
+
+  void use(kj::StringPtr operation) {
+    if (highest < operation) highest = kj::str(operation);
   }
 
   Result<Found> lookUp(kj::StringPtr operation, kj::Maybe<const Hash&> actionHash) {
     if (writer->isPoisoned()) return POISONED;
+    if (highest < operation) return Found(Unknown());
     kj::Maybe<Found> found;
     KJ_IF_MAYBE (trouble,
-                 kj::runCatchingExceptions([&]() { found = read(operation, actionHash); })) {
+                 kj::runCatchingExceptions([&]() { found = book.find(operation, actionHash); })) {
       (void)trouble;
       return UNREADABLE;
     }
     return kj::mv(KJ_ASSERT_NONNULL(found));
   }
 
-  Found read(kj::StringPtr operation, kj::Maybe<const Hash&> actionHash) {
-    KJ_IF_MAYBE (known, book.record(operation)) {
-      KJ_IF_MAYBE (asked, actionHash) {
-        if (!attest::same(*asked, known->claim.actionHash)) return Conflict();
-      }
-      KJ_IF_MAYBE (ended, known->ended) return book.receipt(*ended);
-      return Open();
-    }
-    return Unknown();
-  }
-
-  kj::Own<Parts> parts;
+  kj::Own<Holding> holding;
   Book book;
+  Revocations revoked;
+  kj::Vector<attest::PublicKey> former;
+  ClockMemory clock;
   Recovered settledAtStart;
+  // Ids begin with their time, so that a new one is behind all that were used: the answer that it
+  // is unknown then costs no read.
+  kj::String highest;
   kj::Own<Writer> writer;
 };
 
-// Reads who the ledger is. A foreign file is only read, so it stays as it was.
-Result<kj::Own<Parts>> openParts(Folder folder, attest::SigningKey key) {
-  auto path = folder.path(DATABASE_FILE);
-  auto reading = kj::heap<Database>(path, Database::Mode::READ);
-  if (!isLedger(*reading)) {
-    return Refusal{RefusalCode::LEDGER_FOREIGN, "The database is not a ledger of this version."};
-  }
-  if (!hasOurRules(*reading)) {
-    return Refusal{RefusalCode::LEDGER_FOREIGN,
-                   "The ledger's constraints or triggers were changed."};
-  }
-  auto identity = readIdentity(*reading);
-  if (identity.receiptKey != key.publicKey()) {
-    return Refusal{RefusalCode::LEDGER_FOREIGN, "The receipt key belongs to another ledger."};
-  }
-  return kj::heap<Parts>(Parts{kj::mv(folder), kj::mv(key), kj::mv(reading), kj::mv(identity)});
-}
-
 }  // namespace
 
-Result<Done> Ledger::create(kj::StringPtr folder, const attest::KeyRing& ring) {
+Result<Done> Ledger::create(kj::StringPtr folder, const attest::KeyRing& ring, Moment now) {
   auto made = NewFolder::beside(folder);
   if (!made.ok()) return made.refusal();
 
   auto key = attest::SigningKey::generate();
   key.save(made->path(KEY_FILE));
-
-  Identity identity;
-  identity.id = {attest::digestOf(bytesOf(key.publicKey())), 1};
-  identity.receiptKey = key.publicKey();
-  for (auto& entry : ring.entries()) {
-    identity.ring.add(entry.purpose, entry.issuer, entry.keyId, entry.key);
-  }
+  auto file = made->path(DATABASE_FILE);
   made->makeFile(DATABASE_FILE);
   {
-    Database database(made->path(DATABASE_FILE), Database::Mode::CREATE);
-    found(database, identity);
+    Database database(file, Database::Mode::CREATE);
+    Transaction transaction(database);
+    found(database, key.publicKey(), ring);
+    auto identity = readIdentity(database);
+    Scribe scribe(database, identity, key, Memory());
+    // The file keeps device and inode when its folder is renamed.
+    scribe.append(attest::Created{placeOf(file, identity.present().id, thisMachine())}, now.wallMs);
+    transaction.commit();
     database.checkpoint();
   }
   // All of it is in the database now. A log that begins with zeros is an empty one.
@@ -330,17 +354,15 @@ Result<Done> Ledger::create(kj::StringPtr folder, const attest::KeyRing& ring) {
   return made->publish();
 }
 
-Result<kj::Own<Ledger>> Ledger::open(kj::StringPtr path, int64_t nowMs) {
-  auto folder = Folder::own(path);
-  if (!folder.ok()) return folder.refusal();
-  auto key = attest::SigningKey::load(folder->path(KEY_FILE));
-  if (!key.ok()) return key.refusal();
+Result<kj::Own<Ledger>> Ledger::open(kj::StringPtr path, Moment now) {
+  return openOn(thisMachine(), path, now);
+}
 
-  auto parts =
-      refusingTrouble<kj::Own<Parts>>([&]() { return openParts(kj::mv(*folder), kj::mv(*key)); });
-  if (!parts.ok()) return parts.refusal();
+Result<kj::Own<Ledger>> openOn(const Machine& machine, kj::StringPtr path, Moment now) {
+  auto holding = Holding::take(path, machine, Holding::Moved::REFUSED);
+  if (!holding.ok()) return holding.refusal();
   return refusingTrouble<kj::Own<Ledger>>([&]() -> Result<kj::Own<Ledger>> {
-    return kj::Own<Ledger>(kj::heap<OpenLedger>(kj::mv(*parts), nowMs));
+    return kj::Own<Ledger>(kj::heap<OpenLedger>(kj::mv(*holding), machine, now));
   });
 }
 

@@ -9,6 +9,8 @@
 #pragma once
 
 #include "attest/signed.h"
+#include "supervisor/ledger/clock-memory.h"
+#include "supervisor/ledger/revocations.h"
 
 #include <kj/async.h>
 
@@ -20,9 +22,14 @@ struct Claim {
   Hash actionHash{};
   ActionClass actionClass{};
   kj::String kind;
+  Mode mode{};
+  Safety risk{};
+  Proof proof{};
+  Rights rights;
   kj::String grantIssuer, grantKeyId;
   Hash grantHash{};
-  kj::String subject, session, turn;
+  uint64_t policyGeneration = 1;
+  kj::String lease, subject, session, turn;
   attest::HelperIdentity helper;
   int64_t at = 0;  // Unix milliseconds.
 };
@@ -40,13 +47,22 @@ struct Ending {
   int64_t at = 0;
 };
 
-struct Unknown {};   // The id was never used here.
-struct Open {};      // Claimed, not ended.
-struct Conflict {};  // Used with another action.
-using Found = kj::OneOf<Unknown, Open, attest::Envelope, Conflict>;
+struct Unknown {};    // The id was never used here.
+struct Open {};       // Claimed, not ended.
+struct Conflict {};   // Used with another action.
+struct Elsewhere {};  // Used; its record is in an archive, or in the ledger it was imported from.
+struct Damaged {};    // Used; its record cannot be read.
+// What the last two mean to whoever asks for the operation.
+constexpr Refusal ARCHIVED = {RefusalCode::OPERATION_ARCHIVED,
+                              "This operation id was used; its record was moved to an archive."_kj};
+constexpr Refusal DAMAGED = {
+    RefusalCode::RECORD_DAMAGED,
+    "The ledger's record of this operation is damaged; it is not sent again."_kj};
+using Found = kj::OneOf<Unknown, Open, attest::Envelope, Conflict, Elsewhere, Damaged>;
 
 struct Recovered {
   uint32_t settled = 0;  // Claims without an ending that this opening settled as outcomeUnknown.
+  uint32_t quarantined = 0;  // Claims that it found damaged, and left alone.
 };
 
 class Ledger {
@@ -56,22 +72,33 @@ class Ledger {
   // Refuses: LEDGER_FOREIGN when the path exists with anything in it, or when a folder on the way
   // can be changed by another user. Throws: when the device fails; then the folder's place holds a
   // whole ledger or none.
-  static Result<Done> create(kj::StringPtr folder, const attest::KeyRing& ring);
+  static Result<Done> create(kj::StringPtr folder, const attest::KeyRing& ring, Moment now);
 
-  // Opens for writing and settles what an earlier run left open.
+  // Opens for writing and settles what an earlier run left open. Does not record a start when the
+  // clock does not agree with what the ledger remembers (see clockAgrees).
   // Refuses: LEDGER_FOREIGN (owner, mode, symlink, not ours, damaged, a file missing, another key),
-  // LEDGER_BUSY (another supervisor has it), LEDGER_POISONED (the storage does not work, or
-  // settling failed).
-  static Result<kj::Own<Ledger>> open(kj::StringPtr folder, int64_t nowMs);
+  // LEDGER_MOVED (not the file, device or machine that it was made or adopted on), LEDGER_BUSY
+  // (another supervisor has it), LEDGER_POISONED (the storage does not work, or settling failed).
+  static Result<kj::Own<Ledger>> open(kj::StringPtr folder, Moment now);
 
   virtual ~Ledger() noexcept(false) = default;
 
   virtual const attest::KeyRing& ring() const = 0;
   virtual const LedgerId& id() const = 0;
-  virtual const attest::PublicKey& receiptKey() const = 0;
+  virtual const attest::PublicKey& receiptKey() const = 0;  // The one that signs now.
+  // Those before it, oldest first: what they signed still counts.
+  virtual kj::ArrayPtr<const attest::PublicKey> formerReceiptKeys() const = 0;
   virtual Recovered recovered() const = 0;
-  // False from the first failed write on. Then nothing may be dispatched, also not what was claimed.
+  // What it knew of time when it was opened.
+  virtual const ClockMemory& clockMemory() const = 0;
+  // False from the first failed write on. Then nothing may be dispatched, also not what was
+  // claimed.
   virtual bool usable() const = 0;
+
+  // The last place that is durable.
+  virtual attest::Head head() const = 0;
+  // Whether the chain has this link in this place. False too when the read fails.
+  virtual bool contains(const attest::Head& seen) = 0;
 
   // What is known of an id, now, on the calling thread. Reads only.
   // Refuses: LEDGER_POISONED after a failed write, or when the read fails.
@@ -96,6 +123,15 @@ class Ledger {
   // OPERATION_CONFLICT when the id is there otherwise; LEDGER_POISONED when the write failed.
   // Throws: when a name is not an identifier or the ending has an effect.
   virtual kj::Promise<Result<attest::Envelope>> conclude(Claim claim, Ending ending) = 0;
+
+  // Keeps a revocation whose signature was checked. Durable when the promise resolves; one whose id
+  // is there already changes nothing. Refuses: LEDGER_POISONED.
+  virtual kj::Promise<Result<Done>> revoke(attest::Envelope revocation, int64_t nowMs) = 0;
+  // Those kept when it was opened.
+  virtual const Revocations& revocations() const = 0;
+
+  // Signs that something was not done, on the calling thread. Fills in whose ledger and key it is.
+  virtual attest::Envelope sign(attest::Refused refused) const = 0;
 };
 
 }  // namespace praefectus::ledger

@@ -1,263 +1,135 @@
 #include "supervisor/ledger/reader.h"
 
-#include "supervisor/ledger/book.h"
-#include "supervisor/ledger/database.h"
+#include "supervisor/ledger/audit.h"
 #include "supervisor/ledger/folder.h"
+
+#include <sys/stat.h>
 
 namespace praefectus::ledger {
 namespace {
 
-constexpr size_t FINDINGS = 100;
-// Places read under one snapshot. A snapshot held for long keeps the writer's log from being used
-// again.
-constexpr uint64_t PLACES_AT_ONCE = 256;
-
-bool sameHelper(const attest::HelperIdentity& a, const attest::HelperIdentity& b) {
-  return a.name == b.name && a.release == b.release && a.digest == b.digest &&
-         a.generation == b.generation;
-}
-
-// Whether two receipts agree in everything that the operation's row and the chain determine.
-bool sameOrigin(const attest::Receipt& a, const attest::Receipt& b) {
-  return a.ledger == b.ledger && a.operation == b.operation && a.actionHash == b.actionHash &&
-         a.actionClass == b.actionClass && a.kind == b.kind && a.grantIssuer == b.grantIssuer &&
-         a.grantKeyId == b.grantKeyId && a.grantHash == b.grantHash && a.subject == b.subject &&
-         a.session == b.session && a.turn == b.turn && sameHelper(a.helper, b.helper) &&
-         a.claimedAt == b.claimedAt;
-}
-
-// Goes through the chain from its beginning and notes what does not hold.
-class Audit {
- public:
-  Audit(Database& database, const Identity& identity, kj::Maybe<attest::PublicKey> trusted)
-      : database(database),
-        identity(identity),
-        receiptKey(trusted.orDefault(identity.receiptKey)),
-        head{0, genesis(identity.id, identity.receiptKey, identity.ring)} {}
-
-  void run(Report& into) {
-    report = &into;
-    KJ_IF_MAYBE (trouble, kj::runCatchingExceptions([this]() { checkAll(); })) {
-      if (trouble->getType() != kj::Exception::Type::FAILED)
-        kj::throwFatalException(kj::mv(*trouble));
-      note(last + 1, "From this place on the ledger cannot be read.");
-    }
-  }
-
- private:
-  void checkAll() {
-    checkFile();
-    while (true) {
-      auto links = linksAfter(database, last, PLACES_AT_ONCE);
-      if (links.size() == 0) break;
-      for (auto& link : links) checkPlace(link);
-    }
-    checkOperations();
-  }
-
-  void note(uint64_t sequence, kj::StringPtr what) {
-    if (report->findings.size() < FINDINGS) report->findings.add(Finding{sequence, kj::str(what)});
-  }
-
-  void checkFile() {
-    Statement statement(database, "PRAGMA integrity_check(1)");
-    auto rows = statement.rows();
-    if (!rows.next() || rows.text(0) != "ok") note(0, "The database's own structure is damaged.");
-    if (!hasOurRules(database)) note(0, "The ledger's constraints or triggers were changed.");
-    if (identity.id.key != attest::digestOf(bytesOf(identity.receiptKey))) {
-      note(0, "The ledger's id is not that of its receipt key.");
-    }
-    if (receiptKey != identity.receiptKey) {
-      note(0, "The ledger records another receipt key than the trusted one.");
-    }
-  }
-
-  void checkPlace(const Link& link) {
-    if (link.sequence != last + 1) note(link.sequence, "The place before this one is missing.");
-    last = link.sequence;
-    KJ_IF_MAYBE (record, link.record) {
-      if (link.kind == nameOf(Step::CLAIM)) {
-        checkClaim(link, *record);
-      } else if (link.kind == nameOf(Step::ENDING)) {
-        checkEnding(link, *record);
-      } else {
-        note(link.sequence, "The place is neither a claim nor an ending.");
-      }
-    } else {
-      note(link.sequence, "The operation of this place is missing or damaged.");
-    }
-    // Goes on from what stands there, so that one change is reported once and not from there on.
-    KJ_IF_MAYBE (stated, link.link) head = {link.sequence, *stated};
-  }
-
-  void checkClaim(const Link& link, const Record& record) {
-    ++claims;
-    if (isElsewhere(record.claimed, link)) {
-      note(link.sequence, "The operation names another place for its claim.");
-    }
-    checkLink(link, Step::CLAIM, contentOf(record.claim));
-  }
-
-  void checkEnding(const Link& link, const Record& record) {
-    ++endings;
-    if (isElsewhere(record.ended, link)) {
-      note(link.sequence, "The operation names another place for its ending.");
-    }
-    checkReceipt(link, record);
-    checkLink(link, Step::ENDING, contentOf(link.receipt.asPtr()));
-  }
-
-  static bool isElsewhere(const kj::Maybe<uint64_t>& place, const Link& link) {
-    KJ_IF_MAYBE (sequence, place) return *sequence != link.sequence;
-    return true;
-  }
-
-  void checkLink(const Link& link, Step step, const Hash& content) {
-    auto computed = extend(head, step, link.operation, content);
-    KJ_IF_MAYBE (stated, link.link) {
-      if (attest::same(*stated, computed.link)) return;
-    }
-    note(link.sequence, "The chain's link does not follow from its content.");
-  }
-
-  void checkReceipt(const Link& link, const Record& record) {
-    auto signature = link.signature;
-    KJ_IF_MAYBE (stated, signature) {
-      attest::Envelope envelope{kj::heapArray<kj::byte>(link.receipt.asPtr()), kj::str("ledger"),
-                                attest::keyIdOf(receiptKey), *stated};
-      auto receipt = attest::openReceipt(receiptKey, envelope);
-      if (receipt.ok()) return compare(*receipt, link, record);
-    }
-    note(link.sequence, "The receipt's signature or form does not hold.");
-  }
-
-  void compare(const attest::Receipt& receipt, const Link& link, const Record& record) {
-    auto expected = receiptFor(record.claim, identity, head);
-    bool inPlace = receipt.sequence == link.sequence && receipt.previous == expected.previous;
-    bool sameEnding = praefectus::nameOf(receipt.terminal) == link.terminal;
-    if (!inPlace) note(link.sequence, "The receipt was made for another place of the chain.");
-    if (!sameOrigin(receipt, expected))
-      note(link.sequence, "The receipt differs from its operation.");
-    if (!sameEnding) note(link.sequence, "The receipt states another ending than the ledger.");
-    if (inPlace && sameEnding && sameOrigin(receipt, expected)) ++report->receipts;
-  }
-
-  // Each place was found to be named by its operation. That every operation's places exist takes
-  // two more looks: none lies behind the end, and as many operations name one as there are places.
-  void checkOperations() {
-    auto behind = count(
-        "SELECT count(*) FROM operation, (SELECT coalesce(max(sequence), 0) AS last FROM chain) "
-        "WHERE claimed > last OR ended > last");
-    auto claimed = count(kj::str("SELECT count(*) FROM operation WHERE claimed <= ", last));
-    auto ended = count(kj::str("SELECT count(*) FROM operation WHERE ended <= ", last));
-    if (behind > 0 || claimed != claims || ended != endings) {
-      note(0, "An operation names a place that the chain does not have.");
-    }
-  }
-
-  uint64_t count(kj::StringPtr query) { return static_cast<uint64_t>(database.number(query)); }
-
-  Database& database;
-  const Identity& identity;
-  attest::PublicKey receiptKey;
-  Head head;
-  uint64_t last = 0, claims = 0, endings = 0;
-  Report* report = nullptr;
-};
-
 class OpenReader final : public LedgerReader {
  public:
-  OpenReader(kj::Own<Database> database, Identity identity)
+  explicit OpenReader(kj::Own<Database> database)
       : database(kj::mv(database)),
-        identity(kj::mv(identity)),
-        book(*this->database, this->identity) {}
+        identity(readIdentity(*this->database)),
+        book(*this->database, identity) {}
 
   Result<Summary> summary() override {
-    return refusingTrouble<Summary>([this]() -> Result<Summary> { return readSummary(); });
+    return asOfNow<Summary>([this]() -> Result<Summary> { return readSummary(); });
   }
 
   Result<kj::Maybe<kj::Maybe<attest::Envelope>>> receipt(kj::StringPtr operation) override {
     using Answer = kj::Maybe<kj::Maybe<attest::Envelope>>;
-    return refusingTrouble<Answer>([&]() -> Result<Answer> { return readReceipt(operation); });
+    return asOfNow<Answer>([&]() { return readReceipt(operation); });
   }
 
-  Result<kj::Vector<Listed>> recent(uint64_t limit) override {
+  Result<kj::Vector<Listed>> list(const Filter& filter) override {
     using Answer = kj::Vector<Listed>;
-    return refusingTrouble<Answer>([&]() -> Result<Answer> { return readRecent(limit); });
+    return asOfNow<Answer>([&]() -> Result<Answer> { return readList(filter); });
+  }
+
+  Result<kj::Vector<attest::PublicKey>> receiptKeys() override {
+    using Answer = kj::Vector<attest::PublicKey>;
+    return asOfNow<Answer>([this]() -> Result<Answer> {
+      Answer keys;
+      for (auto& era : identity.eras) {
+        if (keys.size() == 0 || keys.back() != era.key) keys.add(era.key);
+      }
+      return kj::mv(keys);
+    });
   }
 
   Result<kj::Maybe<Hash>> linkAt(uint64_t sequence) override {
     using Answer = kj::Maybe<Hash>;
-    return refusingTrouble<Answer>([&]() -> Result<Answer> { return readLink(sequence); });
+    return asOfNow<Answer>([&]() -> Result<Answer> { return book.linkAt(sequence); });
   }
 
-  Result<Report> verify(kj::Maybe<attest::PublicKey> trusted) override {
-    return refusingTrouble<Report>([&]() -> Result<Report> {
+  Result<Report> verify(kj::Maybe<attest::PublicKey> trusted,
+                        kj::Maybe<Progress> progress) override {
+    return asOfNow<Report>([&]() -> Result<Report> {
       Report report;
-      Audit(*database, identity, trusted).run(report);
-      report.summary = readSummary();
+      audit(*database, trusted, progress, report);
+      KJ_IF_MAYBE (trouble, kj::runCatchingExceptions([&]() { report.summary = readSummary(); })) {
+        if (trouble->getType() != kj::Exception::Type::FAILED) {
+          kj::throwFatalException(kj::mv(*trouble));
+        }
+        report.findings.add(Finding{0, kj::str("The ledger does not say where it ends.")});
+      }
       return kj::mv(report);
     });
   }
 
  private:
-  // One statement, so that a ledger at work shows one moment.
+  // A tool may have begun another era since the last look.
+  template <typename T, typename Deed>
+  Result<T> asOfNow(Deed&& deed) {
+    return refusingTrouble<T>([&]() -> Result<T> {
+      identity = readIdentity(*database);
+      return deed();
+    });
+  }
+
   Summary readSummary() {
-    Statement statement(*database,
-                        "SELECT (SELECT count(*) FROM operation), "
-                        "(SELECT count(*) FROM operation WHERE ended IS NULL), sequence, link "
-                        "FROM (SELECT 1) LEFT JOIN chain ON sequence = "
-                        "(SELECT max(sequence) FROM chain)");
-    auto rows = statement.rows();
-    KJ_REQUIRE(rows.next());
-    Summary out;
-    out.operations = static_cast<uint64_t>(rows.number(0));
-    out.open = static_cast<uint64_t>(rows.number(1));
-    out.sequence = static_cast<uint64_t>(rows.number(2));
-    out.head =
-        rows.isNull(3) ? genesis(identity.id, identity.receiptKey, identity.ring) : rows.hash(3);
-    out.id = identity.id;
-    out.receiptKey = identity.receiptKey;
-    return out;
+    Snapshot moment(*database);
+    return summaryOf(*database, book, identity);
   }
 
-  kj::Maybe<kj::Maybe<attest::Envelope>> readReceipt(kj::StringPtr operation) {
-    KJ_IF_MAYBE (record, book.record(operation)) {
-      KJ_IF_MAYBE (ended, record->ended) {
-        return kj::Maybe<attest::Envelope>(book.receipt(*ended));
+  Result<kj::Maybe<kj::Maybe<attest::Envelope>>> readReceipt(kj::StringPtr operation) {
+    using Answer = kj::Maybe<kj::Maybe<attest::Envelope>>;
+    auto found = book.find(operation, nullptr);
+    KJ_SWITCH_ONEOF(found) {
+      KJ_CASE_ONEOF(unknown, Unknown) { return Answer(); }
+      KJ_CASE_ONEOF(conflict, Conflict) { KJ_UNREACHABLE; }  // There is nothing to differ from.
+      KJ_CASE_ONEOF(open, Open) { return Answer(kj::Maybe<attest::Envelope>()); }
+      KJ_CASE_ONEOF(receipt, attest::Envelope) {
+        return Answer(kj::Maybe<attest::Envelope>(kj::mv(receipt)));
       }
-      return kj::Maybe<attest::Envelope>();
+      KJ_CASE_ONEOF(elsewhere, Elsewhere) { return ARCHIVED; }
+      KJ_CASE_ONEOF(damaged, Damaged) { return DAMAGED; }
     }
-    return nullptr;
+    KJ_UNREACHABLE;
   }
 
-  // From the chain's end, and CROSS JOIN keeps it so (the outer table is the left one): the cost is
-  // that of what is listed, not of what is old.
-  kj::Vector<Listed> readRecent(uint64_t limit) {
-    Statement statement(*database,
-                        "SELECT o.id, o.kind, sequence, claimed_at, ended FROM chain c "
-                        "CROSS JOIN operation o ON o.id = c.operation "
-                        "WHERE sequence = coalesce(ended, claimed) ORDER BY sequence DESC LIMIT ?");
-    auto rows = statement.rows(limit);
+  // From the end, and only as far as the limit when nothing is filtered out.
+  kj::Vector<Listed> readList(const Filter& filter) {
+    Statement statement(
+        *database,
+        recordsByOperation("WHERE (?1 IS NULL OR session = ?1) AND (?2 IS NULL OR turn = ?2) "
+                           "AND (?3 IS NULL OR o.kind = ?3) AND (?4 IS NULL OR terminal = ?4) "
+                           "AND (?5 IS NULL OR coalesce(claimed_at, settled_at) >= ?5) "
+                           "AND (?6 IS NULL OR coalesce(claimed_at, settled_at) < ?6) "
+                           "ORDER BY o.place DESC LIMIT ?7"));
+    auto terminal = filter.terminal.map([](Terminal each) { return nameOf(each); });
+    auto rows = statement.rows(filter.session, filter.turn, filter.kind, terminal, filter.since,
+                               filter.until, filter.limit);
     kj::Vector<Listed> out;
-    while (rows.next()) {
-      Listed one;
-      one.operation = kj::str(rows.text(0));
-      one.kind = kj::str(rows.text(1));
-      one.sequence = static_cast<uint64_t>(rows.number(2));
-      one.claimedAt = rows.number(3);
-      if (!rows.isNull(4)) one.ended = book.receipt(one.sequence);
-      out.add(kj::mv(one));
+    while (rows.next()) out.add(listed(rows));
+    return out;
+  }
+
+  Listed listed(const Rows& rows) {
+    Listed out;
+    KJ_IF_MAYBE (damaged, kj::runCatchingExceptions([&]() { describe(readRecord(rows), out); })) {
+      (void)damaged;
+      out.operation = kj::str(rows.text(OPERATION_ID));
+      out.sequence = static_cast<uint64_t>(rows.number(OPERATION_PLACE));
+      out.damaged = true;
     }
     return out;
   }
 
-  kj::Maybe<Hash> readLink(uint64_t sequence) {
-    if (sequence == 0) return genesis(identity.id, identity.receiptKey, identity.ring);
-    Statement statement(*database, "SELECT link FROM chain WHERE sequence = ?");
-    auto rows = statement.rows(sequence);
-    if (!rows.next()) return nullptr;
-    return rows.hash(0);
+  void describe(const Record& record, Listed& out) {
+    out.operation = kj::str(record.claim.operation);
+    out.kind = kj::str(record.claim.kind);
+    out.session = kj::str(record.claim.session);
+    out.turn = kj::str(record.claim.turn);
+    out.sequence = record.place;
+    out.claimedAt = record.claim.at;
+    KJ_IF_MAYBE (ended, record.ended) {
+      out.sequence = ended->place;
+      out.ended = envelopeOf(record, *ended, identity.at(ended->place));
+    }
   }
 
   kj::Own<Database> database;
@@ -265,9 +137,58 @@ class OpenReader final : public LedgerReader {
   Book book;
 };
 
+// An archive has events from behind its own part of the chain too.
+attest::Head lastOfChain(Database& database, Book& book) {
+  if (!isArchive(database)) return book.head();
+  auto place = static_cast<uint64_t>(database.number("SELECT place - 1 FROM mark"));
+  return {place, KJ_REQUIRE_NONNULL(book.linkAt(place), "an archive without its end")};
+}
+
+bool isFile(kj::StringPtr path) {
+  struct stat info;
+  return lstat(path.cStr(), &info) == 0 && S_ISREG(info.st_mode);
+}
+
+Result<kj::Own<LedgerReader>> openArchive(kj::StringPtr file) {
+  return refusingTrouble<kj::Own<LedgerReader>>([&]() -> Result<kj::Own<LedgerReader>> {
+    auto database = kj::heap<Database>(file, Database::Mode::READ);
+    if (!isArchive(*database)) {
+      return Refusal{RefusalCode::LEDGER_FOREIGN, "The file is not an archive of this version."};
+    }
+    return kj::Own<LedgerReader>(kj::heap<OpenReader>(kj::mv(database)));
+  });
+}
+
 }  // namespace
 
+// From the mark on, where everything before it is counted already.
+Summary summaryOf(Database& database, Book& book, const Identity& identity) {
+  Statement statement(
+      database,
+      "SELECT operations + (SELECT count(*) FROM operation WHERE place >= mark.place), "
+      "(SELECT count(*) FROM operation o WHERE o.place >= mark.place AND NOT EXISTS (SELECT 1 "
+      "FROM ending WHERE operation = o.place)) FROM mark");
+  auto rows = statement.rows();
+  KJ_REQUIRE(rows.next());
+  auto head = lastOfChain(database, book);
+  Summary out;
+  out.operations = static_cast<uint64_t>(rows.number(0));
+  out.open = static_cast<uint64_t>(rows.number(1));
+  out.sequence = head.sequence;
+  out.head = head.link;
+  out.id = identity.present().id;
+  out.receiptKey = identity.present().key;
+  return out;
+}
+
+Result<kj::Vector<Listed>> LedgerReader::recent(uint64_t limit) {
+  Filter filter;
+  filter.limit = limit;
+  return list(filter);
+}
+
 Result<kj::Own<LedgerReader>> LedgerReader::open(kj::StringPtr path) {
+  if (isFile(path)) return openArchive(path);
   auto folder = Folder::view(path);
   if (!folder.ok()) return folder.refusal();
   return refusingTrouble<kj::Own<LedgerReader>>([&]() -> Result<kj::Own<LedgerReader>> {
@@ -275,8 +196,7 @@ Result<kj::Own<LedgerReader>> LedgerReader::open(kj::StringPtr path) {
     if (!isLedger(*database)) {
       return Refusal{RefusalCode::LEDGER_FOREIGN, "The database is not a ledger of this version."};
     }
-    auto identity = readIdentity(*database);
-    return kj::Own<LedgerReader>(kj::heap<OpenReader>(kj::mv(database), kj::mv(identity)));
+    return kj::Own<LedgerReader>(kj::heap<OpenReader>(kj::mv(database)));
   });
 }
 

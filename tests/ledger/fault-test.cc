@@ -98,7 +98,7 @@ TEST_P(EveryFault, anyFailedWriteOfAnOpenLedgerPoisonsIt) {
   for (bool struck = true; struck; ++n) {
     TemporaryFolder each(fastPlace());
     auto folder = each / "ledger";
-    copyFolder(pattern, folder);
+    copyLedger(pattern, folder);
     Story story;
     {
       Running ledger(folder);
@@ -131,11 +131,11 @@ TEST_P(EveryFault, aFaultWhileOpeningIsRefusedAndLosesNothing) {
     for (bool struck = true; struck; ++n) {
       TemporaryFolder each(fastPlace());
       auto folder = each / "ledger";
-      copyFolder(pattern, folder);
+      copyLedger(pattern, folder);
       disk.arm(GetParam(), n, calls);
       kj::StringPtr outcome = "ok";
       {
-        auto opening = Ledger::open(folder, NOW);
+        auto opening = Ledger::open(folder, momentAt(NOW));
         if (!opening.ok()) outcome = nameOf(opening.refusal().code);
         struck = disk.struck();
         disk.disarm();  // What closing does is another test.
@@ -159,14 +159,15 @@ TEST_P(EveryFault, aFaultWhileCreatingLeavesNoHalfALedger) {
     auto folder = each / "ledger";
     disk.arm(GetParam(), n);
     bool made = false;
-    auto threw = kj::runCatchingExceptions(
-                     [&]() { made = Ledger::create(folder, sampleRing()).ok(); }) != nullptr;
+    auto threw = kj::runCatchingExceptions([&]() {
+                   made = Ledger::create(folder, sampleRing(), momentAt(NOW)).ok();
+                 }) != nullptr;
     struck = disk.struck();
     disk.disarm();
     EXPECT_EQ(made, !threw) << n;
     if (!made) {
       EXPECT_NE(access(folder.cStr(), F_OK), 0) << n;
-      ASSERT_TRUE(Ledger::create(folder, sampleRing()).ok()) << n;
+      ASSERT_TRUE(Ledger::create(folder, sampleRing(), momentAt(NOW)).ok()) << n;
     }
     EXPECT_EQ(outcomeOfOpening(folder), "ok") << n;
   }
@@ -267,14 +268,14 @@ TEST(Fault, aFailedCheckpointPoisons) {
     disk.awaitHeld();
     // One commit that fills the log, so that what comes right after it is the checkpoint.
     auto long200 = kj::strArray(kj::repeat("x"_kj, 200), "");
-    for (int i = 1; i < 6000; ++i) claims.add(ledger->claim(claimOf(kj::str(long200, i))));
+    for (int i = 1; i < 9000; ++i) claims.add(ledger->claim(claimOf(kj::str(long200, i))));
     disk.release(Fault::ERROR_FOREVER, 2);
     for (auto& claim : claims) ASSERT_EQ(heard(claim.wait(ledger.wait())), Said::YES);
     EXPECT_EQ(heard(ledger->claim(claimOf("later")).wait(ledger.wait())), Said::POISONED);
     EXPECT_TRUE(disk.struck());
   }
   Running ledger(folder);
-  EXPECT_EQ(ledger->recovered().settled, 6001u);
+  EXPECT_EQ(ledger->recovered().settled, 9001u);
 }
 
 // A real file system without a free block, in place of an injected error.
@@ -305,7 +306,7 @@ TEST(Fault, aFullDiskIsRefusedAndRecoversOnceThereIsSpace) {
   TemporaryFolder place;
   SmallDisk disk(place / "disk");
   auto folder = disk / "ledger";
-  ASSERT_TRUE(Ledger::create(folder, sampleRing()).ok());
+  ASSERT_TRUE(Ledger::create(folder, sampleRing(), momentAt(NOW)).ok());
   kj::Vector<kj::String> accepted;
   {
     Running ledger(folder);
@@ -341,10 +342,10 @@ TEST(Fault, creationOnAFullDiskThrowsAndLeavesNothing) {
   TemporaryFolder place;
   SmallDisk disk(place / "disk");
   disk.fill();
-  EXPECT_ANY_THROW(KJ_ASSERT(Ledger::create(disk / "ledger", sampleRing()).ok()));
+  EXPECT_ANY_THROW(KJ_ASSERT(Ledger::create(disk / "ledger", sampleRing(), momentAt(NOW)).ok()));
   EXPECT_NE(access((disk / "ledger").cStr(), F_OK), 0);
   disk.empty();
-  EXPECT_TRUE(Ledger::create(disk / "ledger", sampleRing()).ok());
+  EXPECT_TRUE(Ledger::create(disk / "ledger", sampleRing(), momentAt(NOW)).ok());
 }
 
 }  // namespace

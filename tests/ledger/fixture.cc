@@ -45,11 +45,32 @@ void copyFolder(kj::StringPtr from, kj::StringPtr to) {
   std::filesystem::permissions(to.cStr(), std::filesystem::perms::owner_all);
 }
 
+void adopt(kj::StringPtr folder) {
+  auto machine = ledger::thisMachine();
+  auto taken = ledger::Holding::take(folder, machine, ledger::Holding::Moved::ACCEPTED);
+  KJ_REQUIRE(taken.ok(), taken.refusal().detail);
+  auto& holding = **taken;
+  auto place = ledger::placeOf(holding.folder.path(ledger::DATABASE_FILE),
+                               holding.identity.present().id, machine);
+  ledger::Transaction transaction(*holding.writing);
+  holding.scribe->append(attest::Adopted{place}, kj::max(NOW, holding.scribe->floor()));
+  transaction.commit();
+}
+
+void copyLedger(kj::StringPtr from, kj::StringPtr to) {
+  copyFolder(from, to);
+  adopt(to);
+}
+
 Hash hashNamed(kj::StringPtr name) { return attest::digestOf(name.asBytes()); }
+
+attest::SigningKey issuerKey() {
+  return attest::SigningKey::fromSeed(bytesOf(hashNamed("issuer")));
+}
 
 attest::KeyRing sampleRing() {
   attest::KeyRing ring;
-  auto issuer = attest::SigningKey::fromSeed(bytesOf(hashNamed("issuer")));
+  auto issuer = issuerKey();
   auto publisher = attest::SigningKey::fromSeed(bytesOf(hashNamed("publisher")));
   // Not in the table's order.
   ring.add(attest::Purpose::PUBLISHER, "builder", attest::keyIdOf(publisher.publicKey()),
@@ -72,9 +93,14 @@ Claim unclaimed(kj::StringPtr operation, kj::StringPtr action) {
   claim.actionHash = hashNamed(action);
   claim.actionClass = ActionClass::SEMANTIC_MUTATION;
   claim.kind = kj::str("set_value");
+  claim.mode = Mode::BACKGROUND_ONLY;
+  claim.proof = Proof::VALUE;
+  claim.rights.irreversible = true;
   claim.grantIssuer = kj::str("host");
   claim.grantKeyId = kj::str("key-1");
   claim.grantHash = hashNamed("a grant");
+  claim.policyGeneration = 4;
+  claim.lease = kj::str("lease-1");
   claim.subject = kj::str("uid:1000");
   claim.session = kj::str("session-1");
   claim.turn = kj::str("turn-1");
@@ -103,7 +129,7 @@ Ending refusal() {
 }
 
 Running::Running(kj::StringPtr folder, int64_t now) : io(kj::setupAsyncIo()) {
-  auto opened = Ledger::open(folder, now);
+  auto opened = Ledger::open(folder, momentAt(now));
   KJ_REQUIRE(opened.ok(), opened.refusal().detail);
   ledger = kj::mv(*opened);
 }
@@ -126,7 +152,7 @@ attest::Envelope Running::concludes(kj::StringPtr operation) {
 
 kj::String makeLedger(const TemporaryFolder& in) {
   auto folder = in / "ledger";
-  auto made = Ledger::create(folder, sampleRing());
+  auto made = Ledger::create(folder, sampleRing(), momentAt(NOW));
   KJ_REQUIRE(made.ok(), made.refusal().detail);
   return folder;
 }
@@ -137,8 +163,8 @@ attest::Receipt opened(Ledger& ledger, const attest::Envelope& envelope) {
   return kj::mv(*receipt);
 }
 
-kj::StringPtr outcomeOfOpening(kj::StringPtr folder) {
-  auto opened = Ledger::open(folder, NOW);
+kj::StringPtr outcomeOfOpening(kj::StringPtr folder, int64_t now) {
+  auto opened = Ledger::open(folder, momentAt(now));
   return opened.ok() ? "ok"_kj : nameOf(opened.refusal().code);
 }
 
@@ -239,6 +265,17 @@ kj::Vector<kj::String> BackDoor::rows(kj::StringPtr query) {
     out.add(kj::strArray(columns, "|"));
   }
   return out;
+}
+
+void tamper(kj::StringPtr folder, kj::StringPtr change) {
+  BackDoor door(folder);
+  auto triggers = door.rows("SELECT sql FROM sqlite_schema WHERE type = 'trigger'");
+  for (auto& name : door.rows("SELECT name FROM sqlite_schema WHERE type = 'trigger'")) {
+    KJ_REQUIRE(door.run(kj::str("DROP TRIGGER ", name)) == SQLITE_OK);
+  }
+  KJ_REQUIRE(door.run(kj::str("PRAGMA ignore_check_constraints = ON; ", change)) == SQLITE_OK,
+             door.said());
+  for (auto& trigger : triggers) KJ_REQUIRE(door.run(trigger) == SQLITE_OK);
 }
 
 }  // namespace praefectus::test

@@ -2,6 +2,7 @@
 // do it in, and a way into the file behind the ledger's back.
 #pragma once
 
+#include "supervisor/ledger/holding.h"
 #include "supervisor/ledger/ledger.h"
 #include "supervisor/ledger/reader.h"
 #include "tests/support/faulty-vfs.h"
@@ -26,6 +27,11 @@ using ledger::LedgerReader;
 
 constexpr int64_t NOW = 1'700'000'000'000;
 
+// A moment of a boot in which nobody set the clock.
+constexpr ledger::Moment momentAt(int64_t wallMs) {
+  return {wallMs, static_cast<uint64_t>(wallMs - NOW + 1'000'000)};
+}
+
 // A private folder, removed with all it holds.
 class TemporaryFolder {
  public:
@@ -45,9 +51,14 @@ kj::StringPtr fastPlace();
 kj::Array<kj::byte> readWhole(kj::StringPtr path);
 void writeWhole(kj::StringPtr path, Bytes content);
 void copyFolder(kj::StringPtr from, kj::StringPtr to);
+// Says that a ledger that was moved is the ledger now.
+void adopt(kj::StringPtr folder);
+// A copy that was adopted.
+void copyLedger(kj::StringPtr from, kj::StringPtr to);
 
-// A ring with one issuer and one publisher.
+// A ring with one issuer and one publisher, and the issuer's key.
 attest::KeyRing sampleRing();
+attest::SigningKey issuerKey();
 Hash hashNamed(kj::StringPtr name);
 Claim claimOf(kj::StringPtr operation, kj::StringPtr action = "an action");
 // As claimOf, but no helper was involved.
@@ -76,7 +87,7 @@ class Running {
 kj::String makeLedger(const TemporaryFolder& in);
 attest::Receipt opened(Ledger& ledger, const attest::Envelope& envelope);
 // The refusal's name of opening, or "ok".
-kj::StringPtr outcomeOfOpening(kj::StringPtr folder);
+kj::StringPtr outcomeOfOpening(kj::StringPtr folder, int64_t now = NOW);
 // What does not hold in the ledger, one line each.
 kj::String findingsIn(kj::StringPtr folder);
 
@@ -117,5 +128,8 @@ class BackDoor {
   sqlite3* connection = nullptr;
   kj::String message;
 };
+
+// Opens the back door, takes all triggers and constraints away, changes something, puts them back.
+void tamper(kj::StringPtr folder, kj::StringPtr change);
 
 }  // namespace praefectus::test

@@ -19,7 +19,7 @@ unsigned modeOf(kj::StringPtr path) {
 }
 
 kj::StringPtr outcomeOfCreating(kj::StringPtr folder) {
-  auto made = Ledger::create(folder, sampleRing());
+  auto made = Ledger::create(folder, sampleRing(), momentAt(NOW));
   return made.ok() ? "ok"_kj : nameOf(made.refusal().code);
 }
 
@@ -242,11 +242,11 @@ TEST(Folder, aTruncatedDatabaseIsForeign) {
       ledger.settles(kj::str("op-", i));
     }
   }
+  ASSERT_EQ(outcomeOfOpening(folder), "ok");
   {
     BackDoor door(folder);
     ASSERT_EQ(door.run("PRAGMA wal_checkpoint(TRUNCATE)"), SQLITE_OK);
   }
-  ASSERT_EQ(outcomeOfOpening(folder), "ok");
   auto whole = readWhole(kj::str(folder, "/ledger.db"));
   for (size_t pages = 1; pages < whole.size() / 4096; pages += 3) {
     expectForeign(folder, whole.slice(0, pages * 4096));
@@ -269,15 +269,15 @@ TEST(Folder, aFormatOfAnotherVersionIsForeign) {
   auto folder = makeLedger(place);
   {
     BackDoor door(folder);
-    ASSERT_EQ(door.run("PRAGMA user_version = 2"), SQLITE_OK);
+    ASSERT_EQ(door.run("PRAGMA user_version = 1"), SQLITE_OK);
   }
   EXPECT_EQ(outcomeOfOpening(folder), "ledger_foreign");
 }
 
 TEST(Folder, aLedgerWhoseRulesWereChangedIsForeign) {
   for (kj::StringPtr change :
-       {"DROP TRIGGER chain_stays"_kj, "DROP INDEX open_operation"_kj, "CREATE TABLE extra (a)"_kj,
-        "CREATE TRIGGER extra AFTER INSERT ON chain BEGIN SELECT 1; END"_kj}) {
+       {"DROP TRIGGER ending_stays"_kj, "DROP INDEX event_by_kind"_kj, "CREATE TABLE extra (a)"_kj,
+        "CREATE TRIGGER extra AFTER INSERT ON ending BEGIN SELECT 1; END"_kj}) {
     TemporaryFolder place;
     auto folder = makeLedger(place);
     {

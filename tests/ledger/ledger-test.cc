@@ -62,8 +62,15 @@ TEST(Ledger, theReceiptSaysWhatWasClaimedAndHowItEnded) {
   EXPECT_EQ(receipt.actionHash, hashNamed("an action"));
   EXPECT_EQ(receipt.actionClass, ActionClass::SEMANTIC_MUTATION);
   EXPECT_EQ(receipt.kind, "set_value");
+  EXPECT_EQ(receipt.mode, Mode::BACKGROUND_ONLY);
+  EXPECT_EQ(receipt.risk, Safety::REVERSIBLE);
+  EXPECT_EQ(receipt.proof, Proof::VALUE);
+  EXPECT_TRUE(receipt.rights.irreversible);
+  EXPECT_FALSE(receipt.rights.focus);
   EXPECT_EQ(receipt.grantIssuer, "host");
   EXPECT_EQ(receipt.grantHash, hashNamed("a grant"));
+  EXPECT_EQ(receipt.policyGeneration, 4u);
+  EXPECT_EQ(receipt.lease, "lease-1");
   EXPECT_EQ(receipt.subject, "uid:1000");
   EXPECT_EQ(receipt.session, "session-1");
   EXPECT_EQ(receipt.turn, "turn-1");
@@ -76,7 +83,7 @@ TEST(Ledger, theReceiptSaysWhatWasClaimedAndHowItEnded) {
   EXPECT_EQ(receipt.context, ContextState::PRESERVED);
   EXPECT_EQ(receipt.claimedAt, NOW);
   EXPECT_EQ(receipt.settledAt, NOW + 5);
-  EXPECT_EQ(receipt.sequence, 2u);
+  EXPECT_EQ(receipt.sequence, 4u);  // After creation, start and claim.
 }
 
 TEST(Ledger, aUsedIdWithAnotherActionIsAConflict) {
@@ -196,7 +203,7 @@ TEST(Ledger, anOperationThatEndedBeforeItsClaimIsOneRow) {
   ASSERT_TRUE(first.ok());
   auto receipt = opened(*ledger.operator->(), *first);
   EXPECT_EQ(receipt.claimedAt, 0);
-  EXPECT_EQ(receipt.sequence, 1u);
+  EXPECT_EQ(receipt.sequence, 3u);
   EXPECT_EQ(receipt.helper.generation, 3u);
   EXPECT_EQ(receipt.terminal, Terminal::REJECTED);
   EXPECT_EQ(KJ_ASSERT_NONNULL(receipt.refusal), RefusalCode::TARGET_MISSING);
@@ -320,8 +327,7 @@ TEST(Ledger, aLongRunUsesItsLogAgain) {
   EXPECT_EQ(findingsIn(folder), "");
 }
 
-// What is stored of an operation, column by column, is an id that was given, a word, a hash or a
-// number.
+// What is stored, column by column, is an id that was given, a word, a hash or a number.
 TEST(Ledger, rowsHoldNothingButIdentifiersWordsHashesAndNumbers) {
   TemporaryFolder place;
   auto folder = makeLedger(place);
@@ -331,13 +337,19 @@ TEST(Ledger, rowsHoldNothingButIdentifiersWordsHashesAndNumbers) {
     ledger.settles("op-1");
     ledger.concludes("op-2");
   }
-  std::set<std::string> known = {
-      "op-1",    "op-2",   "semantic_mutation",  "set_value", "host",
-      "key-1",   "turn-1", "uid:1000",           "session-1", "",
-      "0.1.0",   "claim",  "praefectus-desktop", "ending",    "succeeded",
-      "rejected"};
+  std::set<std::string> known = {// Given.
+                                 "op-1", "op-2", "host", "key-1", "lease-1", "uid:1000",
+                                 "session-1", "turn-1", "praefectus-desktop", "0.1.0",
+                                 // Words.
+                                 "", "semantic_mutation", "set_value", "background_only",
+                                 "reversible", "value", "irreversible", "succeeded", "rejected",
+                                 "verified", "none", "target_missing", "accessibility", "confirmed",
+                                 "unknown", "value_readback", "same_process", "preserved",
+                                 "unwatched", "created", "started"};
   BackDoor door(folder);
-  for (auto table : {"operation", "chain"}) {
+  size_t texts = 0;
+  for (auto table :
+       {"operation", "ending", "event", "authority", "helper", "retired", "mark", "ledger"}) {
     for (auto& column :
          door.rows(kj::str("SELECT name, type FROM pragma_table_info('", table, "')"))) {
       auto bar = KJ_ASSERT_NONNULL(column.findFirst('|'));
@@ -345,74 +357,238 @@ TEST(Ledger, rowsHoldNothingButIdentifiersWordsHashesAndNumbers) {
       if (column.slice(bar + 1) != "TEXT") continue;
       for (auto& value : door.rows(kj::str("SELECT \"", name, "\" FROM ", table))) {
         EXPECT_TRUE(known.count(value.cStr())) << name.cStr() << " holds " << value.cStr();
+        ++texts;
       }
     }
   }
+  EXPECT_GT(texts, 40u);
 }
 
-TEST(Ledger, noProgramCanChangeOrRemoveWhatIsRecorded) {
-  TemporaryFolder place;
+// Recorded in every table.
+kj::String makeFullLedger(const TemporaryFolder& place) {
   auto folder = makeLedger(place);
   {
     Running ledger(folder);
-    ASSERT_TRUE(ledger.claims("ended"));
+    KJ_ASSERT(ledger.claims("ended"));
     ledger.settles("ended");
     ledger.concludes("unclaimed");
   }
   BackDoor door(folder);
-  for (auto table : {"operation", "chain", "ring", "ledger"}) {
-    EXPECT_EQ(door.run(kj::str("DELETE FROM ", table)), SQLITE_CONSTRAINT) << table;
+  KJ_ASSERT(door.run("INSERT INTO retired VALUES ('imported', NULL)") == SQLITE_OK);
+  return folder;
+}
+
+TEST(Ledger, noProgramCanChangeOrRemoveWhatIsRecorded) {
+  TemporaryFolder place;
+  auto folder = makeFullLedger(place);
+  BackDoor door(folder);
+  for (kj::StringPtr table : {"operation"_kj, "ending"_kj, "event"_kj, "authority"_kj, "helper"_kj,
+                              "retired"_kj, "mark"_kj, "ring"_kj, "ledger"_kj}) {
+    ASSERT_FALSE(door.rows(kj::str("SELECT 1 FROM ", table)).empty()) << table.cStr();
+    EXPECT_EQ(door.run(kj::str("DELETE FROM ", table)), SQLITE_CONSTRAINT) << table.cStr();
     for (auto& column : door.rows(kj::str("SELECT name FROM pragma_table_info('", table, "')"))) {
+      if (table == "mark") break;  // Moves on, under rules of its own.
       EXPECT_EQ(door.run(kj::str("UPDATE ", table, " SET \"", column, "\" = \"", column, "\"")),
                 SQLITE_CONSTRAINT)
-          << table << "." << column.cStr();
+          << table.cStr() << "." << column.cStr();
     }
     EXPECT_EQ(door.run(kj::str("INSERT OR REPLACE INTO ", table, " SELECT * FROM ", table)),
               SQLITE_CONSTRAINT)
-        << table;
+        << table.cStr();
   }
 }
 
-TEST(Ledger, noProgramCanPutSomethingBesideTheChain) {
-  TemporaryFolder place;
-  auto folder = makeLedger(place);
-  {
-    Running ledger(folder);
-    ASSERT_TRUE(ledger.claims("open"));
-    ASSERT_TRUE(ledger.claims("ended"));
-    ledger.settles("ended");
-    // Left open on purpose; the back door comes in while the supervisor is at work.
-    BackDoor door(folder);
-    auto refuses = [&](kj::StringPtr script) { return door.run(script) == SQLITE_CONSTRAINT; };
-    auto copy = [](kj::StringPtr id, kj::StringPtr places) {
-      return kj::str(
-          "INSERT INTO operation SELECT '", id,
-          "', action_hash, action_class, kind, grant_issuer, grant_key_id, grant_hash, subject, "
-          "session, turn, helper_name, helper_release, helper_digest, helper_generation, "
-          "claimed_at, ",
-          places, " FROM operation WHERE id = 'open'");
-    };
-    EXPECT_TRUE(refuses(copy("open", "4, NULL")));  // An id twice.
-    auto replacing =
-        kj::str("INSERT OR REPLACE ", copy("open", "4, NULL").slice(strlen("INSERT ")));
-    EXPECT_TRUE(refuses(replacing));               // The same, in place of the first.
-    EXPECT_TRUE(refuses(copy("new", "9, NULL")));  // A gap.
-    EXPECT_TRUE(refuses(copy("new", "1, NULL")));  // An old place.
-    EXPECT_TRUE(refuses(copy("new", "NULL, 4")));  // Claimed at a time, in no place.
-    EXPECT_TRUE(refuses(copy("new", "4, 5")));     // Ended at birth.
-    EXPECT_TRUE(refuses(copy("not an id", "4, NULL")));
-    EXPECT_TRUE(refuses("UPDATE operation SET ended = 9 WHERE id = 'open'"));
-    EXPECT_TRUE(refuses("UPDATE operation SET ended = NULL WHERE id = 'open'"));
-    EXPECT_TRUE(
-        refuses("INSERT INTO chain VALUES (4, 'claim', 'open', zeroblob(32), NULL, NULL, NULL)"));
-    EXPECT_TRUE(
-        refuses("INSERT INTO chain VALUES (6, 'claim', 'open', zeroblob(32), NULL, NULL, NULL)"));
-    EXPECT_TRUE(
-        refuses("INSERT INTO chain VALUES (4, 'claim', 'none', zeroblob(32), NULL, NULL, NULL)"));
-    EXPECT_TRUE(refuses("INSERT INTO ring VALUES (1, 'me', 'mine', zeroblob(32))"));
-    EXPECT_TRUE(refuses("INSERT INTO ledger VALUES (1, zeroblob(32), 1, zeroblob(32))"));
+class BesideTheChain : public testing::Test {
+ public:
+  ~BesideTheChain() noexcept override {}
+
+ protected:
+  // Places: 1 created, 2 started, 3 claim "open", 4 claim and 5 ending "ended", 6 "unclaimed".
+  void SetUp() override {
+    folder = makeLedger(place);
+    ledger = kj::heap<Running>(folder);
+    ASSERT_TRUE(ledger->claims("open"));
+    ASSERT_TRUE(ledger->claims("ended"));
+    ledger->settles("ended");
+    ledger->concludes("unclaimed");
+    // The back door comes in while the supervisor is at work.
+    door = kj::heap<BackDoor>(folder);
   }
-  EXPECT_EQ(findingsIn(folder), "");
+
+  void TearDown() override {
+    ledger = nullptr;
+    EXPECT_EQ(findingsIn(folder), "");
+  }
+
+  // A copy of a row with some columns changed: "column = expression, …".
+  kj::String copy(kj::StringPtr table, kj::StringPtr which, kj::StringPtr verb,
+                  std::initializer_list<kj::StringPtr> changes) {
+    kj::Vector<kj::String> values;
+    for (auto& column : door->rows(kj::str("SELECT name FROM pragma_table_info('", table, "')"))) {
+      auto value = kj::str('"', column, '"');
+      for (auto change : changes) {
+        if (change.startsWith(kj::str(column, " = "))) {
+          value = kj::heapString(change.slice(column.size() + 3));
+        }
+      }
+      values.add(kj::mv(value));
+    }
+    return kj::str(verb, " INTO ", table, " SELECT ", kj::strArray(values, ", "), " FROM ", table,
+                   " WHERE ", which);
+  }
+  // What the trigger or constraint said; empty when it was accepted, and then it is taken back.
+  kj::String refusal(kj::StringPtr script) {
+    int code = door->run(kj::str("BEGIN IMMEDIATE; ", script));
+    auto said = kj::str(door->said());
+    KJ_ASSERT(code == SQLITE_OK || code == SQLITE_CONSTRAINT, script, code, said);
+    KJ_ASSERT(door->run("ROLLBACK") == SQLITE_OK);
+    return code == SQLITE_OK ? kj::str() : kj::mv(said);
+  }
+  kj::String operation(kj::StringPtr verb, std::initializer_list<kj::StringPtr> changes) {
+    return refusal(copy("operation", "id = 'open'", verb, changes));
+  }
+  kj::String ending(std::initializer_list<kj::StringPtr> changes) {
+    return refusal(copy("ending", "place = 5", "INSERT", changes));
+  }
+  kj::String event(std::initializer_list<kj::StringPtr> changes) {
+    return refusal(copy("event", "place = 2", "INSERT", changes));
+  }
+
+  TemporaryFolder place;
+  kj::String folder;
+  kj::Own<Running> ledger;
+  kj::Own<BackDoor> door;
+};
+
+constexpr kj::StringPtr ONCE = "an operation id is used once"_kj;
+constexpr kj::StringPtr NEXT = "an operation takes the next place in the chain"_kj;
+constexpr kj::StringPtr ENDS_NEXT = "an ending takes the next place in the chain"_kj;
+constexpr kj::StringPtr ENDS_ONCE = "an operation ends once, and never when it is quarantined"_kj;
+
+TEST_F(BesideTheChain, anOperationTakesTheNextPlaceUnderANewId) {
+  EXPECT_EQ(operation("INSERT", {"place = 7"_kj, "id = 'new'"_kj}),
+            "");  // The measure of the rest.
+  EXPECT_EQ(operation("INSERT", {"place = 7"_kj}), ONCE);
+  EXPECT_EQ(operation("INSERT OR REPLACE", {"place = 7"_kj}), ONCE);
+  EXPECT_EQ(operation("INSERT OR REPLACE", {"id = 'new'"_kj}), NEXT);
+  EXPECT_EQ(operation("INSERT", {"place = 8"_kj, "id = 'new'"_kj}), NEXT);
+  EXPECT_EQ(operation("INSERT", {"place = 5"_kj, "id = 'new'"_kj}), NEXT);
+  ASSERT_EQ(door->run("INSERT INTO retired VALUES ('imported', NULL)"), SQLITE_OK);
+  EXPECT_EQ(operation("INSERT", {"place = 7"_kj, "id = 'imported'"_kj}), ONCE);
+}
+
+TEST_F(BesideTheChain, anOperationNamesWhatIsHereAndNothingButNames) {
+  auto named = "an operation names an authority and a helper that are here"_kj;
+  EXPECT_EQ(operation("INSERT", {"place = 7"_kj, "id = 'new'"_kj, "authority = 99"_kj}), named);
+  EXPECT_EQ(operation("INSERT", {"place = 7"_kj, "id = 'new'"_kj, "helper = 99"_kj}), named);
+  for (kj::StringPtr change :
+       {"id = 'not an id'"_kj, "id = ''"_kj, "action_hash = zeroblob(31)"_kj,
+        "action_class = 'my pin'"_kj, "kind = 'Typed'"_kj, "mode = ''"_kj, "risk = '1234'"_kj,
+        "proof = 'a b'"_kj, "rights = '1234'"_kj, "grant_hash = zeroblob(33)"_kj,
+        "helper = NULL"_kj, "helper_generation = 0"_kj, "claimed_at = NULL"_kj, "claimed_at = 0"_kj,
+        "link = NULL"_kj, "link = zeroblob(31)"_kj}) {
+    EXPECT_TRUE(operation("INSERT", {"place = 7"_kj, "id = 'new'"_kj, change})
+                    .startsWith("CHECK constraint failed"))
+        << change.cStr();
+  }
+}
+
+TEST_F(BesideTheChain, anEndingTakesTheNextPlaceOnceForWhatWasClaimed) {
+  EXPECT_EQ(ending({"place = 7"_kj, "operation = 3"_kj}), "");  // The measure of the rest.
+  EXPECT_EQ(ending({"place = 8"_kj, "operation = 3"_kj}), ENDS_NEXT);
+  EXPECT_EQ(ending({"place = 3"_kj, "operation = 3"_kj}), ENDS_NEXT);
+  EXPECT_EQ(ending({"place = 7"_kj, "operation = 99"_kj}), ENDS_NEXT);
+  EXPECT_EQ(ending({"place = 7"_kj, "operation = 2"_kj}), ENDS_NEXT);  // An event.
+  EXPECT_EQ(ending({"place = 7"_kj, "operation = 4"_kj}), ENDS_ONCE);
+  EXPECT_EQ(ending({"place = 6"_kj, "operation = 6"_kj}), ENDS_ONCE);
+  EXPECT_NE(ending({"place = 7"_kj, "operation = 6"_kj}), "");
+  for (kj::StringPtr change :
+       {"terminal = 'done'"_kj, "effect = 'some'"_kj, "refusal = 'My pin'"_kj, "retry_safe = 2"_kj,
+        "route = ''"_kj, "verdict = '1'"_kj, "method = 'X'"_kj, "source = ''"_kj,
+        "units_done = -1"_kj, "units_asked = 4294967296"_kj, "context = '?'"_kj,
+        "warnings = '1234'"_kj, "previous = zeroblob(31)"_kj, "link = zeroblob(1)"_kj,
+        "signature = zeroblob(63)"_kj}) {
+    EXPECT_TRUE(
+        ending({"place = 7"_kj, "operation = 3"_kj, change}).startsWith("CHECK constraint failed"))
+        << change.cStr();
+  }
+}
+
+TEST_F(BesideTheChain, anEventTakesTheNextPlaceAndIsOfAKnownKind) {
+  auto next = "an event takes the next place in the chain"_kj;
+  EXPECT_EQ(event({"place = 7"_kj}), "");
+  EXPECT_EQ(event({"place = 8"_kj}), next);
+  EXPECT_EQ(event({"place = 3"_kj}), next);
+  for (kj::StringPtr change :
+       {"kind = 'created'"_kj, "kind = 'other'"_kj, "kind = 'archived'"_kj, "about = 3"_kj,
+        "body = zeroblob(7)"_kj, "link = zeroblob(31)"_kj, "signature = zeroblob(65)"_kj}) {
+    EXPECT_TRUE(event({"place = 7"_kj, change}).startsWith("CHECK constraint failed"))
+        << change.cStr();
+  }
+}
+
+TEST_F(BesideTheChain, whatIsQuarantinedNeverEnds) {
+  auto quarantine = copy("event", "place = 2", "INSERT",
+                         {"place = 7"_kj, "kind = 'quarantined'"_kj, "about = 3"_kj});
+  auto ending = copy("ending", "place = 5", "INSERT", {"place = 8"_kj, "operation = 3"_kj});
+  EXPECT_EQ(refusal(kj::str(quarantine, "; ", ending)), ENDS_ONCE);
+}
+
+TEST_F(BesideTheChain, onlyWhatIsArchivedRetiredAndCountedIsRemoved) {
+  ledger->settles("open");  // In place 7.
+  auto kept = "nothing is removed that is not archived"_kj;
+  auto archiveTo = [&](kj::StringPtr about) {
+    return copy("event", "place = 2", "INSERT", {"place = 8"_kj, "kind = 'archived'"_kj, about});
+  };
+  auto archive = archiveTo("about = 5");
+  auto count = "UPDATE mark SET place = 8, operations = 3"_kj;
+  auto retire = "INSERT INTO retired SELECT id, action_hash FROM operation WHERE id = 'ended'"_kj;
+  auto end = "DELETE FROM ending WHERE place = 5"_kj;
+  auto operation = "DELETE FROM operation WHERE id = 'ended'"_kj;
+  auto together = [&](std::initializer_list<kj::StringPtr> deeds) {
+    return refusal(kj::strArray(kj::arrayPtr(deeds.begin(), deeds.size()), "; "));
+  };
+  EXPECT_EQ(together({count, archive, retire, end, operation}), "");  // The measure of the rest.
+  EXPECT_EQ(together({count, archive, end}), kept);
+  EXPECT_EQ(together({count, retire, end}), kept);
+  EXPECT_EQ(together({count, archiveTo("about = 4"), retire, end}), kept);
+  EXPECT_EQ(together({count, archive, retire, operation}), kept);  // Before its ending.
+  EXPECT_EQ(together({archive, retire, end, operation}), kept);
+  EXPECT_EQ(together({count, archive, "DELETE FROM event WHERE place = 1"}), "no event is removed");
+}
+
+TEST_F(BesideTheChain, anIdIsRetiredAsWhatItWasAfterItsEnd) {
+  auto once = "an id is retired once, as what it was, after its end"_kj;
+  EXPECT_EQ(refusal("INSERT INTO retired SELECT id, action_hash FROM operation WHERE id = 'open'"),
+            once);
+  EXPECT_EQ(refusal("INSERT INTO retired VALUES ('ended', zeroblob(32))"), once);
+  EXPECT_EQ(refusal("INSERT INTO retired VALUES ('ended', NULL)"), once);
+  EXPECT_EQ(refusal("INSERT INTO retired VALUES ('x', NULL); "
+                    "INSERT OR REPLACE INTO retired VALUES ('x', zeroblob(32))"),
+            once);
+}
+
+TEST_F(BesideTheChain, theMarkMovesOnAndPassesNothingThatIsOpen) {
+  auto moves = "the mark moves on and counts"_kj;
+  EXPECT_EQ(door->rows("SELECT place, operations FROM mark")[0], "3|0");
+  EXPECT_EQ(refusal("UPDATE mark SET place = 2"), moves);
+  EXPECT_EQ(refusal("UPDATE mark SET operations = 1"), moves);
+  EXPECT_EQ(refusal("UPDATE mark SET place = 4, operations = 1"),
+            "the mark passes nothing that is open");
+  EXPECT_EQ(refusal("UPDATE mark SET latest = latest - 1"),
+            "the mark goes back in time only when the clock was accepted");
+  EXPECT_EQ(refusal("INSERT OR REPLACE INTO mark VALUES (1, 3, 0, 0)"), "there is one mark");
+  EXPECT_EQ(refusal("UPDATE mark SET only = 2"), "CHECK constraint failed: only = 1");
+  ledger->settles("open");
+  EXPECT_EQ(refusal("UPDATE mark SET place = 8, operations = 2"), moves);
+  EXPECT_EQ(refusal("UPDATE mark SET place = 9, operations = 3"), moves);
+  EXPECT_EQ(refusal("UPDATE mark SET place = 8, operations = 3"), "");
+}
+
+TEST_F(BesideTheChain, ringAndIdentityAreClosed) {
+  EXPECT_EQ(refusal("INSERT INTO ring VALUES (1, 'me', 'mine', zeroblob(32))"),
+            "the ring is pinned at creation");
+  EXPECT_EQ(refusal("INSERT INTO ledger VALUES (1, zeroblob(32))"), "a ledger is made once");
 }
 
 }  // namespace

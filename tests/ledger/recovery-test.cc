@@ -138,7 +138,7 @@ TEST(Recovery, aKillAtAnyWriteBreaksNoPromise) {
     for (bool killed = true; killed; ++n) {
       TemporaryFolder each(fastPlace());
       auto folder = each / "ledger";
-      copyFolder(pattern, folder);
+      copyLedger(pattern, folder);
       OtherProcess other([&](int output) {
         FaultyVfs disk;
         disk.arm(fault, n);
@@ -182,7 +182,7 @@ TEST(Recovery, aKillDuringRecoveryIsRecoveredFrom) {
   for (bool killed = true; killed; ++n) {
     TemporaryFolder each(fastPlace());
     auto folder = each / "ledger";
-    copyFolder(pattern, folder);
+    copyLedger(pattern, folder);
     OtherProcess other([&](int) {
       FaultyVfs disk;
       disk.arm(Fault::KILL_AFTER, n);
@@ -201,7 +201,7 @@ TEST(Recovery, aKillInTheMiddleOfWorkBreaksNoPromise) {
   for (int lines = 1; lines <= 60; lines += 3) {
     TemporaryFolder each(fastPlace());
     auto folder = each / "ledger";
-    copyFolder(pattern, folder);
+    copyLedger(pattern, folder);
     OtherProcess other([&](int output) { work(folder, output, 1000); });
     Promised promised;
     for (int i = 0; i < lines; ++i) promised.hear(KJ_ASSERT_NONNULL(other.line()));
@@ -225,14 +225,14 @@ TEST(Recovery, aKillDuringCreationLeavesNothingThatPassesForALedger) {
     OtherProcess other([&](int) {
       FaultyVfs disk;
       disk.arm(Fault::KILL_AFTER, n);
-      if (!Ledger::create(folder, sampleRing()).ok()) KJ_FAIL_REQUIRE("not created");
+      if (!Ledger::create(folder, sampleRing(), momentAt(NOW)).ok()) KJ_FAIL_REQUIRE("not created");
     });
     int status = other.wait();
     killed = status == -SIGKILL;
     ASSERT_TRUE(killed || status == 0) << status;
     if (killed) {
       EXPECT_EQ(outcomeOfOpening(folder), "ledger_foreign");
-      EXPECT_TRUE(Ledger::create(folder, sampleRing()).ok());
+      EXPECT_TRUE(Ledger::create(folder, sampleRing(), momentAt(NOW)).ok());
     }
     EXPECT_EQ(outcomeOfOpening(folder), "ok");
   }

@@ -21,7 +21,7 @@ struct FaultyVfs::State {
   std::condition_variable changed;
   Fault fault = Fault::NONE;
   Calls kind = Calls::CHANGES;
-  uint64_t nth = 0, count = 0, flushes = 0, unflushedWrites = 0;
+  uint64_t nth = 0, count = 0, flushes = 0, reads = 0, unflushedWrites = 0;
   bool met = false, held = false, released = false;
 };
 
@@ -60,6 +60,7 @@ int pass(State& state, Calls kind, int error, int full, Call&& call) {
   Fault fault = Fault::NONE;
   {
     std::unique_lock lock(state.mutex);
+    if (kind == Calls::READS) ++state.reads;
     if (concerns(state.kind, kind) && state.fault != Fault::NONE) {
       ++state.count;
       bool now = state.count == state.nth || (isLasting(state.fault) && state.count > state.nth);
@@ -205,7 +206,7 @@ void FaultyVfs::arm(Fault fault, uint64_t nth, Calls calls) {
   state->fault = fault;
   state->nth = nth;
   state->kind = calls;
-  state->count = state->flushes = 0;
+  state->count = state->flushes = state->reads = 0;
   state->met = state->held = state->released = false;
 }
 
@@ -217,6 +218,11 @@ bool FaultyVfs::struck() const {
 void FaultyVfs::awaitHeld() {
   std::unique_lock lock(state->mutex);
   state->changed.wait(lock, [&] { return state->held; });
+}
+
+bool FaultyVfs::isHeld() const {
+  std::unique_lock lock(state->mutex);
+  return state->held;
 }
 
 void FaultyVfs::release(Fault next, uint64_t nth) {
@@ -231,6 +237,11 @@ void FaultyVfs::release(Fault next, uint64_t nth) {
 uint64_t FaultyVfs::logFlushes() const {
   std::unique_lock lock(state->mutex);
   return state->flushes;
+}
+
+uint64_t FaultyVfs::reads() const {
+  std::unique_lock lock(state->mutex);
+  return state->reads;
 }
 
 bool FaultyVfs::logIsFlushed() const {

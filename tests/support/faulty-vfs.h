@@ -40,11 +40,14 @@ class FaultyVfs {
 
   // Waits until a call is held.
   void awaitHeld();
+  bool isHeld() const;
   // Lets the held call go on, and counts anew for what comes after it.
   void release(Fault next = Fault::NONE, uint64_t nth = 0);
 
   // Flushes of the write-ahead log since arm.
   uint64_t logFlushes() const;
+  // Reads of any file since arm.
+  uint64_t reads() const;
   // Whether everything written to the write-ahead log was flushed.
   bool logIsFlushed() const;
 
