@@ -3,6 +3,11 @@
 #include "ipc/bounds.h"
 #include "ipc/strict.h"
 
+#include <capnp/schema.h>
+
+#include <algorithm>
+#include <iterator>
+
 #include <sys/socket.h>
 
 namespace praefectus {
@@ -75,6 +80,15 @@ constexpr bool isHelpersWord(RefusalCode code) {
     case RefusalCode::LEDGER_BUSY:
     case RefusalCode::LEDGER_POISONED:
     case RefusalCode::GRANT_SPENT:
+    case RefusalCode::NO_ACTIVE_TURN:
+    case RefusalCode::LEASE_MISSING:
+    case RefusalCode::REVOKED:
+    case RefusalCode::CLOCK_UNTRUSTED:
+    case RefusalCode::LEDGER_MOVED:
+    case RefusalCode::LEDGER_ROLLED_BACK:
+    case RefusalCode::OPERATION_ARCHIVED:
+    case RefusalCode::RECORD_DAMAGED:
+    case RefusalCode::UNSUPPORTED_NUMBER:
       return false;
   }
   return false;
@@ -85,17 +99,44 @@ RefusalCode codeFrom(wire::Refusal::Reader refusal) {
   return refusal.getCode();
 }
 
-// What a desktop helper offers, by name and in this order; whether it works now is another
-// question.
-constexpr kj::StringPtr OFFERED[] = {"list"_kj, "observe"_kj, "picture"_kj, "invoke"_kj,
-                                     "set_value"_kj};
+constexpr kj::StringPtr READS[] = {"list"_kj, "observe"_kj, "picture"_kj};
 
-bool offersAll(capnp::List<wire::Capability>::Reader capabilities) {
-  if (capabilities.size() != kj::size(OFFERED)) return false;
-  for (uint i = 0; i < capabilities.size(); ++i) {
-    if (capabilities[i].getName() != OFFERED[i]) return false;
+bool needsOffer(Proof proof) { return proof != Proof::STRONGEST && proof != Proof::NONE; }
+kj::String nameOfProof(Proof proof) { return kj::str("proof_", nameOf(proof)); }
+
+// Everything that a helper can offer, in the order in which it says so: the reads that every one
+// has, further kinds of action, and ways to prove one.
+kj::ArrayPtr<const kj::String> vocabulary() {
+  static const auto words = [] {
+    kj::Vector<kj::String> out;
+    for (auto read : READS) out.add(kj::str(read));
+    for (auto kind : actionKinds()) {
+      if (std::find(std::begin(READS), std::end(READS), kind) == std::end(READS)) {
+        out.add(kj::str(kind));
+      }
+    }
+    for (auto word : capnp::Schema::from<Proof>().getEnumerants()) {
+      auto proof = static_cast<Proof>(word.getOrdinal());
+      if (needsOffer(proof)) out.add(nameOfProof(proof));
+    }
+    return out.releaseAsArray();
+  }();
+  return words;
+}
+
+// The offers in our own spelling, or nothing when they are not ours, not in order, or lack a read.
+kj::Maybe<kj::Vector<kj::StringPtr>> offersFrom(capnp::List<wire::Capability>::Reader said) {
+  kj::Vector<kj::StringPtr> out;
+  auto next = vocabulary().begin();
+  for (auto capability : said) {
+    next = std::find(next, vocabulary().end(), capability.getName());
+    if (next == vocabulary().end()) return nullptr;
+    out.add(*next++);
   }
-  return true;
+  bool reads =
+      out.size() >= std::size(READS) && std::equal(std::begin(READS), std::end(READS), out.begin());
+  if (!reads) return nullptr;
+  return kj::mv(out);
 }
 
 // A refusal as the helper sent it, with our own sentence: its text is not passed on.
@@ -160,17 +201,30 @@ kj::Promise<Result<kj::Own<HelperLink>>> HelperLink::start(kj::LowLevelAsyncIoPr
       });
 }
 
-Result<Done> HelperLink::compareHello(wire::HelperHello::Reader hello,
-                                      const attest::Image& image) const {
+Result<Done> HelperLink::compareHello(wire::HelperHello::Reader hello, const attest::Image& image) {
   auto& manifest = image.manifest();
   bool same = hello.getName() == manifest.name && hello.getRelease() == manifest.release &&
               hello.getRole() == manifest.role && hello.getProtocol() == manifest.protocol &&
               hello.getProtocol() == wire::PROTOCOL_VERSION && hello.getPid() == child->pid() &&
               hello.getGeneration() == self.generation &&
               hello.getMaxElements() == bounds::ELEMENTS && hello.getMaxDepth() == bounds::DEPTH &&
-              hello.getMaxTextBytes() == bounds::TEXT_BYTES && offersAll(hello.getCapabilities());
+              hello.getMaxTextBytes() == bounds::TEXT_BYTES;
+  KJ_IF_MAYBE (found, offersFrom(hello.getCapabilities())) {
+    offered = kj::mv(*found);
+  } else {
+    same = false;
+  }
   if (same) return Done{};
   return Refusal{RefusalCode::SERVICE_MISMATCH, "The helper's hello differs from its manifest."_kj};
+}
+
+bool HelperLink::offers(kj::StringPtr capability) const {
+  return std::find(offered.begin(), offered.end(), capability) != offered.end();
+}
+
+bool HelperLink::offers(const Action& action) const {
+  auto proof = action.verification.kind();
+  return offers(action.kind()) && (!needsOffer(proof) || offers(nameOfProof(proof)));
 }
 
 // One deadline and one classification for every call that has no effect yet: a helper that is late,

@@ -72,6 +72,11 @@ class HelperLink {
 
   const attest::HelperIdentity& identity() const { return self; }
   uint64_t generation() const { return self.generation; }
+  // Whether its hello named this capability (desktop.capnp), whatever works at the moment.
+  bool offers(kj::StringPtr capability) const;
+  // Whether it offers both the kind of this action and the proof that it asks for. What it does not
+  // is UNSUPPORTED_ACTION, without asking it.
+  bool offers(const Action& action) const;
   uint32_t pid() const;
   // False once the process has ended or was ended for breaking the protocol.
   bool alive() const { return running; }
@@ -94,12 +99,13 @@ class HelperLink {
   kj::Promise<Performed> perform(PreparedHandle prepared, kj::Duration within);
 
  private:
-  Result<Done> compareHello(wire::HelperHello::Reader hello, const attest::Image& image) const;
+  Result<Done> compareHello(wire::HelperHello::Reader hello, const attest::Image& image);
   template <typename T>
   kj::Promise<Result<T>> guarded(kj::Promise<Result<T>> call, kj::Duration within);
 
   kj::Timer& timer;
   attest::HelperIdentity self;
+  kj::Vector<kj::StringPtr> offered;  // As our own table spells them.
   bool running = true;
   kj::Own<launch::Child> child;
   Channel channel;

@@ -28,9 +28,9 @@ kj::Maybe<Hash> valueOf(wire::Sight::Reader sight, wire::ValueFact::Which kind) 
 }
 
 // Equal to what was asked: confirmed. Equal to what was there before: nothing happened. Anything
-// else proves nothing, since the application may format, filter or still be working on it.
-attest::Evidence judgeSetValue(const SetValueRequest& asked, const Hash& nonce,
-                               wire::Facts::Reader facts) {
+// else proves nothing, since the application may format, filter or still be working on it. An
+// element that is gone, or was replaced by another, has no value at all.
+attest::Evidence judgeValue(kj::StringPtr asked, const Hash& nonce, wire::Facts::Reader facts) {
   if (!facts.getBefore().getPresent() || !facts.getAfter().getPresent()) {
     return evidence(Verdict::UNKNOWN, Method::NONE);
   }
@@ -40,10 +40,10 @@ attest::Evidence judgeSetValue(const SetValueRequest& asked, const Hash& nonce,
     case wire::ValueFact::NONE:
       return evidence(Verdict::UNVERIFIABLE, Method::NONE);
     case wire::ValueFact::TEXT:
-      requested = kj::str(asked.text);
+      requested = kj::str(asked);
       break;
     case wire::ValueFact::NUMBER:
-      KJ_IF_MAYBE (number, parseNumber(asked.text)) {
+      KJ_IF_MAYBE (number, parseNumber(asked)) {
         requested = *number;
         break;
       }
@@ -60,6 +60,78 @@ attest::Evidence judgeSetValue(const SetValueRequest& asked, const Hash& nonce,
     return evidence(Verdict::UNVERIFIABLE, Method::VALUE_READBACK);
   }
   return evidence(Verdict::UNKNOWN, Method::VALUE_READBACK);
+}
+
+bool holds(const StateProof& proof, States states) {
+  for (auto& each : proof.expected) {
+    if (states.has(each.state) != each.holds) return false;
+  }
+  return true;
+}
+
+// States that were right before are no sign that the action did anything, whether or not they are
+// right after.
+attest::Evidence judgeStates(const StateProof& proof, wire::Facts::Reader facts) {
+  if (!facts.getBefore().getPresent() || !facts.getAfter().getPresent()) {
+    return evidence(Verdict::UNKNOWN, Method::NONE);
+  }
+  States was = statesOf(facts.getBefore());
+  States is = statesOf(facts.getAfter());
+  if (holds(proof, is)) {
+    return evidence(holds(proof, was) ? Verdict::UNVERIFIABLE : Verdict::CONFIRMED,
+                    Method::STATE_READBACK);
+  }
+  return evidence(was == is ? Verdict::SUSPECTED_NOOP : Verdict::UNVERIFIABLE,
+                  Method::STATE_READBACK);
+}
+
+bool windowsWereRead(wire::Facts::Reader facts) {
+  auto read = [](wire::Sight::Reader sight) { return sight.getWindows().size() == sizeof(Hash); };
+  return read(facts.getBefore()) && read(facts.getAfter());
+}
+
+// A set that is another one but no larger lost a window too: whose is the new one?
+attest::Evidence judgeAppears(wire::Facts::Reader facts) {
+  auto before = facts.getBefore();
+  auto after = facts.getAfter();
+  if (!windowsWereRead(facts) || !before.getProcessRunning() || !after.getProcessRunning()) {
+    return evidence(Verdict::UNKNOWN, Method::NONE);
+  }
+  if (equal(before.getWindows(), after.getWindows())) {
+    return evidence(Verdict::SUSPECTED_NOOP, Method::TREE_DELTA);
+  }
+  bool grew = after.getWindowCount() > before.getWindowCount();
+  return evidence(grew ? Verdict::CONFIRMED : Verdict::UNVERIFIABLE, Method::TREE_DELTA);
+}
+
+// Gone from an application that runs. A crash takes everything along and proves nothing, and an
+// application that does not answer looks like an element that is gone.
+attest::Evidence judgeDisappears(const Target& target, wire::Facts::Reader facts) {
+  auto before = facts.getBefore();
+  auto after = facts.getAfter();
+  bool ofElement = target.is<ElementTarget>();
+  bool wasThere = ofElement ? before.getPresent() : before.getWindowPresent();
+  if (!wasThere || !after.getProcessRunning()) return evidence(Verdict::UNKNOWN, Method::NONE);
+  if (before.getWindowPresent() && !after.getWindowPresent()) {
+    return evidence(Verdict::CONFIRMED, Method::TREE_DELTA);
+  }
+  if (!ofElement || after.getPresent()) {
+    return evidence(Verdict::SUSPECTED_NOOP, Method::TREE_DELTA);
+  }
+  if (facts.getAnswer() == wire::Answer::SILENT) return evidence(Verdict::UNKNOWN, Method::NONE);
+  return evidence(Verdict::CONFIRMED, Method::TREE_DELTA);
+}
+
+// Pixels where the window was, once it is gone, are another window's.
+attest::Evidence judgeRegion(wire::Facts::Reader facts) {
+  auto before = facts.getBefore();
+  auto after = facts.getAfter();
+  bool read = before.getRegion().size() == sizeof(Hash) && after.getRegion().size() == sizeof(Hash);
+  if (!read || !before.getWindowPresent() || !after.getWindowPresent()) {
+    return evidence(Verdict::UNKNOWN, Method::NONE);
+  }
+  bool same = equal(before.getRegion(), after.getRegion());
+  return evidence(same ? Verdict::SUSPECTED_NOOP : Verdict::CONFIRMED, Method::PIXEL_DELTA);
 }
 
 // States that belong to what a control means. Focused, active, pressed and armed come and go with
@@ -80,9 +152,9 @@ bool meaningfulChange(States before, States after) {
 attest::Evidence judgeInvoke(wire::Facts::Reader facts) {
   auto before = facts.getBefore();
   auto after = facts.getAfter();
-  bool windowsRead =
-      before.getWindows().size() == sizeof(Hash) && after.getWindows().size() == sizeof(Hash);
-  if (!before.getPresent() || !windowsRead) return evidence(Verdict::UNKNOWN, Method::NONE);
+  if (!before.getPresent() || !windowsWereRead(facts)) {
+    return evidence(Verdict::UNKNOWN, Method::NONE);
+  }
   // A window that is gone because its application crashed is no sign that the press did its work.
   if (!after.getProcessRunning()) return evidence(Verdict::UNKNOWN, Method::NONE);
   if (before.getWindowPresent() && !after.getWindowPresent()) {
@@ -113,53 +185,78 @@ attest::Evidence judgeInvoke(wire::Facts::Reader facts) {
   return evidence(Verdict::UNVERIFIABLE, Method::NONE);
 }
 
-ContextState contextOf(wire::Watch::Reader watch) {
-  if (watch.getPointerMoved() || watch.getFocusChanged() || watch.getStackingChanged()) {
-    return ContextState::BREACHED;
+// The strongest that the kind has by itself.
+attest::Evidence judgeKind(const Act& act, const Hash& nonce, wire::Facts::Reader facts) {
+  KJ_IF_MAYBE (set, act.tryGet<SetValueRequest>()) return judgeValue(set->text, nonce, facts);
+  if (act.is<InvokeRequest>()) return judgeInvoke(facts);
+  return evidence(Verdict::UNVERIFIABLE, Method::NONE);
+}
+
+attest::Evidence judgeProof(const Action& action, const Hash& nonce, wire::Facts::Reader facts) {
+  KJ_SWITCH_ONEOF(action.verification.content) {
+    KJ_CASE_ONEOF(proof, StrongestProof) { return judgeKind(action.act, nonce, facts); }
+    KJ_CASE_ONEOF(proof, NoProof) { return judgeKind(action.act, nonce, facts); }
+    KJ_CASE_ONEOF(proof, ValueProof) { return judgeValue(proof.text, nonce, facts); }
+    KJ_CASE_ONEOF(proof, StateProof) { return judgeStates(proof, facts); }
+    KJ_CASE_ONEOF(proof, AppearsProof) { return judgeAppears(facts); }
+    KJ_CASE_ONEOF(proof, DisappearsProof) { return judgeDisappears(action.target, facts); }
+    KJ_CASE_ONEOF(proof, RegionProof) { return judgeRegion(facts); }
   }
-  return watch.getWatching() ? ContextState::PRESERVED : ContextState::UNWATCHED;
+  KJ_UNREACHABLE;
+}
+
+Watch watchOf(wire::Watch::Reader from) {
+  return {from.getWatching(), from.getPointerMoved(), from.getFocusChanged(),
+          from.getStackingChanged()};
+}
+
+// What was seen counts also when the watch did not last; what nobody watched is never preserved.
+ContextState contextOf(const Terms& asked, const Watch& watch) {
+  bool raised = watch.focusChanged || watch.stackingChanged;
+  bool allowed = (!watch.pointerMoved || asked.rights.userPointer) &&
+                 (!raised || asked.rights.focus) && asked.mode == Mode::INTERACTIVE;
+  bool changed = watch.pointerMoved || raised;
+  if (changed && !allowed) return ContextState::BREACHED;
+  if (!watch.watching) return ContextState::UNWATCHED;
+  return changed ? ContextState::PERMITTED : ContextState::PRESERVED;
 }
 
 struct Row {
-  Verification asked;
+  bool proofAsked;  // Any but NONE.
   Verdict verdict;
   Terminal terminal;
   Effect effect;
 };
 
 constexpr Row TABLE[] = {
-    {Verification::STRONGEST, Verdict::CONFIRMED, Terminal::SUCCEEDED, Effect::VERIFIED},
-    {Verification::STRONGEST, Verdict::PARTIAL, Terminal::OUTCOME_UNKNOWN, Effect::UNKNOWN},
-    {Verification::STRONGEST, Verdict::UNVERIFIABLE, Terminal::OUTCOME_UNKNOWN, Effect::UNKNOWN},
-    {Verification::STRONGEST, Verdict::SUSPECTED_NOOP, Terminal::OUTCOME_UNKNOWN, Effect::UNKNOWN},
-    {Verification::STRONGEST, Verdict::UNKNOWN, Terminal::OUTCOME_UNKNOWN, Effect::UNKNOWN},
-    {Verification::NONE, Verdict::CONFIRMED, Terminal::SUCCEEDED, Effect::VERIFIED},
-    {Verification::NONE, Verdict::PARTIAL, Terminal::OUTCOME_UNKNOWN, Effect::UNKNOWN},
-    {Verification::NONE, Verdict::UNVERIFIABLE, Terminal::SUCCEEDED, Effect::EXECUTED_UNVERIFIED},
-    {Verification::NONE, Verdict::SUSPECTED_NOOP, Terminal::OUTCOME_UNKNOWN, Effect::UNKNOWN},
-    {Verification::NONE, Verdict::UNKNOWN, Terminal::OUTCOME_UNKNOWN, Effect::UNKNOWN},
+    {true, Verdict::CONFIRMED, Terminal::SUCCEEDED, Effect::VERIFIED},
+    {true, Verdict::PARTIAL, Terminal::OUTCOME_UNKNOWN, Effect::UNKNOWN},
+    {true, Verdict::UNVERIFIABLE, Terminal::OUTCOME_UNKNOWN, Effect::UNKNOWN},
+    {true, Verdict::SUSPECTED_NOOP, Terminal::OUTCOME_UNKNOWN, Effect::UNKNOWN},
+    {true, Verdict::UNKNOWN, Terminal::OUTCOME_UNKNOWN, Effect::UNKNOWN},
+    {false, Verdict::CONFIRMED, Terminal::SUCCEEDED, Effect::VERIFIED},
+    {false, Verdict::PARTIAL, Terminal::OUTCOME_UNKNOWN, Effect::UNKNOWN},
+    {false, Verdict::UNVERIFIABLE, Terminal::SUCCEEDED, Effect::EXECUTED_UNVERIFIED},
+    {false, Verdict::SUSPECTED_NOOP, Terminal::OUTCOME_UNKNOWN, Effect::UNKNOWN},
+    {false, Verdict::UNKNOWN, Terminal::OUTCOME_UNKNOWN, Effect::UNKNOWN},
 };
 
-constexpr Row rowFor(Verification asked, Verdict verdict) {
+constexpr Row rowFor(bool proofAsked, Verdict verdict) {
   for (auto& row : TABLE) {
-    if (row.asked == asked && row.verdict == verdict) return row;
+    if (row.proofAsked == proofAsked && row.verdict == verdict) return row;
   }
-  return {asked, verdict, Terminal::OUTCOME_UNKNOWN, Effect::UNKNOWN};
+  return {proofAsked, verdict, Terminal::OUTCOME_UNKNOWN, Effect::UNKNOWN};
 }
 
 }  // namespace
 
 Judgement judge(const Action& action, const Hash& nonce, wire::Facts::Reader facts) {
+  KJ_REQUIRE(action.isMutation(), "a read has no evidence");
   Judgement out;
-  out.context = contextOf(facts.getWatch());
+  out.watch = watchOf(facts.getWatch());
   out.declined =
       facts.getAnswer() == wire::Answer::DECLINED || facts.getAnswer() == wire::Answer::ERROR;
-  KJ_SWITCH_ONEOF(action.act) {
-    KJ_CASE_ONEOF(set, SetValueRequest) { out.evidence = judgeSetValue(set, nonce, facts); }
-    KJ_CASE_ONEOF(invoke, InvokeRequest) { out.evidence = judgeInvoke(facts); }
-    KJ_CASE_ONEOF(list, ListAct) { KJ_FAIL_REQUIRE("a read has no evidence"); }
-    KJ_CASE_ONEOF(observe, ObserveAct) { KJ_FAIL_REQUIRE("a read has no evidence"); }
-  }
+  out.evidence = judgeProof(action, nonce, facts);
   // A control that says no, with nothing to show otherwise, most likely did nothing. Its word alone
   // never makes a success, and here it does not make an unverified one either.
   if (out.declined && out.evidence.verdict == Verdict::UNVERIFIABLE) {
@@ -168,23 +265,25 @@ Judgement judge(const Action& action, const Hash& nonce, wire::Facts::Reader fac
   return out;
 }
 
-ledger::Ending endingFor(Verification asked, const Judgement& judgement, Interruption interruption,
+ledger::Ending endingFor(const Terms& asked, const Judgement& judgement, Interruption interruption,
                          int64_t wallMs) {
-  Row row = rowFor(asked, judgement.evidence.verdict);
+  Row row = rowFor(asked.proof != Proof::NONE, judgement.evidence.verdict);
   ledger::Ending ending;
   ending.terminal = row.terminal;
   ending.effect = row.effect;
   ending.route = Route::ACCESSIBILITY;
   ending.evidence = judgement.evidence;
-  ending.context = judgement.context;
+  ending.context = contextOf(asked, judgement.watch);
   ending.at = wallMs;
   if (judgement.declined) ending.warnings.add(Warning::CONTROL_DECLINED);
-  if (judgement.context == ContextState::UNWATCHED) ending.warnings.add(Warning::CONTEXT_UNWATCHED);
+  if (ending.context == ContextState::UNWATCHED) ending.warnings.add(Warning::CONTEXT_UNWATCHED);
   if (interruption == Interruption::CANCELLED_OR_LATE) {
     ending.warnings.add(Warning::LATE_AFTER_DISPATCH);
   }
   // An action that nobody watched is not known to have left the person's desktop alone.
-  if (judgement.context != ContextState::PRESERVED || interruption != Interruption::NONE) {
+  bool keptToTerms =
+      ending.context == ContextState::PRESERVED || ending.context == ContextState::PERMITTED;
+  if (!keptToTerms || interruption != Interruption::NONE) {
     ending.terminal = Terminal::OUTCOME_UNKNOWN;
     ending.effect = Effect::UNKNOWN;
   }

@@ -13,18 +13,28 @@ namespace praefectus {
 
 struct Judgement {
   attest::Evidence evidence;
-  ContextState context = ContextState::UNWATCHED;
+  Watch watch;
   bool declined = false;  // The control itself said that it did nothing. A warning, never evidence.
 };
 
-// What the facts prove about this action. `nonce` is the one the facts' hashes are keyed with.
+// What the facts prove about this mutation, by the proof that it asks for. `nonce` is the one the
+// facts' hashes are keyed with.
 Judgement judge(const Action& action, const Hash& nonce, wire::Facts::Reader facts);
 
 // What came between dispatch and judgement.
 enum class Interruption : uint8_t { NONE, CANCELLED_OR_LATE };
 
-// The only way from evidence to a terminal: design table "evidence → terminal".
-ledger::Ending endingFor(Verification asked, const Judgement& judgement, Interruption interruption,
+// What was asked and allowed, as far as the ending depends on it.
+struct Terms {
+  Proof proof{};
+  Mode mode{};
+  Rights rights;
+};
+
+// The only way from evidence to a terminal, and the table of it is in judge.cc. A change of the
+// person's context that the rights allow in interactive mode is PERMITTED and leaves success as it
+// is; in background mode none is.
+ledger::Ending endingFor(const Terms& asked, const Judgement& judgement, Interruption interruption,
                          int64_t wallMs);
 
 // The endings without facts.

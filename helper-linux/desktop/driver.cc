@@ -16,6 +16,16 @@ AppState stateOf(const AccessibleApplication& application) {
   return application.windows.empty() ? AppState::WARMING_UP : AppState::READY;
 }
 
+// What can be done, and how it can be proven: from what is read of an element and its windows.
+constexpr kj::StringPtr ACTING[] = {"invoke"_kj,      "set_value"_kj,     "proof_value"_kj,
+                                    "proof_state"_kj, "proof_appears"_kj, "proof_disappears"_kj};
+
+bool isOffered(const Action& action) {
+  bool act = action.act.is<InvokeRequest>() || action.act.is<SetValueRequest>();
+  return act && action.target.is<ElementTarget>() &&
+         action.verification.kind() != Proof::REGION_CHANGED;
+}
+
 // One process may register several times; what it does best is what it is.
 unsigned rank(AppState state) {
   switch (state) {
@@ -113,8 +123,7 @@ kj::Promise<kj::Vector<Capability>> LinuxDriver::capabilities() {
         report("list", reading);
         report("observe", reading);
         report("picture", reading == nullptr ? noPicture : reading);
-        report("invoke", acting);
-        report("set_value", acting);
+        for (auto name : ACTING) report(name, acting);
         return out;
       });
 }
@@ -149,8 +158,11 @@ kj::Promise<Result<Observation>> LinuxDriver::observe(WindowRef window, FrameId 
   });
 }
 
-kj::Promise<Prepared> LinuxDriver::prepare(PrepareRequest request) {
-  auto& target = request.target;
+kj::Promise<Prepared> LinuxDriver::prepare(Action action) {
+  if (!isOffered(action)) {
+    return Prepared(Refusal{RefusalCode::UNSUPPORTED_ACTION, "It cannot be done or proven here."});
+  }
+  auto& target = action.target.get<ElementTarget>();
   KJ_IF_MAYBE (held, frame) {
     auto& known = **held;
     if (known.id != target.frame) {
@@ -162,8 +174,7 @@ kj::Promise<Prepared> LinuxDriver::prepare(PrepareRequest request) {
     if (!(known.window == target.window)) {
       return Prepared(Refusal{RefusalCode::TARGET_MISMATCH, "The frame shows another window."});
     }
-    auto effect = kj::heap<Effect>(link, timer, kj::addRef(known), target.element, target.digest,
-                                   kj::mv(request.act));
+    auto effect = kj::heap<Effect>(link, timer, kj::addRef(known), kj::mv(action));
     auto checked = effect->check();
     return checked.then([effect = kj::mv(effect)](Result<Done>&& done) mutable -> Prepared {
       if (!done.ok()) return done.refusal();

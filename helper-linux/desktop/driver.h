@@ -17,7 +17,7 @@ class LinuxDriver final : public Driver {
   kj::Promise<Result<Desktop>> list() override;
   kj::Promise<Result<Observation>> observe(WindowRef window, FrameId frame, uint64_t epoch,
                                            bool picture) override;
-  kj::Promise<Result<kj::Own<PreparedAction>>> prepare(PrepareRequest request) override;
+  kj::Promise<Result<kj::Own<PreparedAction>>> prepare(Action action) override;
 
  private:
   Link& link;

@@ -44,6 +44,20 @@ bool sameWindows(const kj::Vector<uint64_t>& a, const kj::Vector<uint64_t>& b) {
 
 bool sameValue(const Value& a, const Value& b) { return valueBytes(a) == valueBytes(b); }
 
+bool isValue(const Value& value, kj::StringPtr text) {
+  if (value.is<double>()) {
+    return parseNumber(text)
+        .map([&](double asked) { return asked == value.get<double>(); })
+        .orDefault(false);
+  }
+  return value.is<kj::String>() && value.get<kj::String>() == text;
+}
+
+bool holds(const StateProof& proof, States states) {
+  return std::all_of(proof.expected.begin(), proof.expected.end(),
+                     [&](const Expectation& each) { return states.has(each.state) == each.holds; });
+}
+
 }  // namespace
 
 // One performance, from the watch's beginning to its end.
@@ -53,7 +67,7 @@ class Effect::Running {
       : effect(effect), watch(kj::mv(display), effect.timer) {}
 
   kj::Promise<Performed> run() {
-    return effect.checker.check(*effect.frame, effect.element, effect.digest, effect.act)
+    return effect.checker.check(*effect.frame, effect.action)
         .then([this](Result<kj::Own<CheckedTarget>>&& target) -> kj::Promise<Performed> {
           if (!target.ok()) return Performed(target.refusal());
           // From here on something is sent: only Facts may be answered.
@@ -82,7 +96,8 @@ class Effect::Running {
   // not mistaken for one that lasts, or until the time to settle is over.
   kj::Promise<void> readBack(bool shown) {
     auto deadline = effect.timer.now() + bounds::CALL;
-    return lookAt(*effect.frame, effect.element, deadline)
+    auto element = effect.action.target.get<ElementTarget>().element;
+    return lookAt(*effect.frame, element, deadline)
         .then([this, shown](kj::Own<Look>&& look) -> kj::Promise<void> {
           bool silent = look->silent;
           facts.after = sightOf(*look, effect.checker.windowSight(effect.frame->window));
@@ -103,7 +118,7 @@ class Effect::Running {
 };
 
 kj::Promise<Result<Done>> Effect::check() {
-  return checker.check(*frame, element, digest, act)
+  return checker.check(*frame, action)
       .then([](Result<kj::Own<CheckedTarget>>&& target) -> Result<Done> {
         if (!target.ok()) return target.refusal();
         return Done();
@@ -121,34 +136,39 @@ kj::Promise<Performed> Effect::perform() {
 kj::Promise<wire::Answer> Effect::send(const Node& node) {
   auto& objects = frame->bus->objects;
   auto deadline = timer.now() + bounds::CALL;
-  KJ_SWITCH_ONEOF(act) {
-    KJ_CASE_ONEOF(invoke, InvokeRequest) {
-      // The check found the name exactly once, in this very list.
-      int32_t index = 0;
-      while (node.actions[static_cast<size_t>(index)] != invoke.name) ++index;
-      return objects.doAction(node.ref, index, deadline);
+  KJ_IF_MAYBE (invoke, action.act.tryGet<InvokeRequest>()) {
+    // The check found the name exactly once, in this very list.
+    int32_t index = 0;
+    while (node.actions[static_cast<size_t>(index)] != invoke->name) ++index;
+    return objects.doAction(node.ref, index, deadline);
+  }
+  auto& text = action.act.get<SetValueRequest>().text;
+  if (accessibility::valuedAs(node) == accessibility::Valued::TEXT) {
+    return objects.setText(node.ref, text, deadline);
+  }
+  return objects.setNumber(node.ref, KJ_ASSERT_NONNULL(parseNumber(text)), deadline);
+}
+
+// What held before the effect shows nothing by still holding: a control may be slow to leave it.
+bool Effect::shows(const Sight& before, const Sight& after) const {
+  KJ_SWITCH_ONEOF(action.verification.content) {
+    KJ_CASE_ONEOF(proof, ValueProof) {
+      return isValue(after.value, proof.text) && !isValue(before.value, proof.text);
     }
-    KJ_CASE_ONEOF(set, SetValueRequest) {
-      if (accessibility::valuedAs(node) == accessibility::Valued::TEXT) {
-        return objects.setText(node.ref, set.text, deadline);
-      }
-      KJ_IF_MAYBE (number, parseNumber(set.text)) {
-        return objects.setNumber(node.ref, *number, deadline);
-      }
+    KJ_CASE_ONEOF(proof, StateProof) {
+      return after.present && holds(proof, after.states) && !holds(proof, before.states);
     }
+    KJ_CASE_ONEOF(proof, AppearsProof) { return after.windows.size() > before.windows.size(); }
+    KJ_CASE_ONEOF(proof, DisappearsProof) { return !after.present || !after.windowPresent; }
+    KJ_CASE_ONEOF(proof, RegionProof) { KJ_FAIL_REQUIRE("a proof that is not offered"); }
+    KJ_CASE_ONEOF(proof, StrongestProof) { return showsChange(before, after); }
+    KJ_CASE_ONEOF(proof, NoProof) { return showsChange(before, after); }
   }
   KJ_UNREACHABLE;
 }
 
-bool Effect::shows(const Sight& before, const Sight& after) const {
-  KJ_IF_MAYBE (set, act.tryGet<SetValueRequest>()) {
-    if (after.value.is<double>()) {
-      return parseNumber(set->text)
-          .map([&](double asked) { return asked == after.value.get<double>(); })
-          .orDefault(false);
-    }
-    return after.value.is<kj::String>() && after.value.get<kj::String>() == set->text;
-  }
+bool Effect::showsChange(const Sight& before, const Sight& after) const {
+  KJ_IF_MAYBE (set, action.act.tryGet<SetValueRequest>()) return isValue(after.value, set->text);
   return before.present != after.present || before.windowPresent != after.windowPresent ||
          lasting(before.states) != lasting(after.states) || before.name != after.name ||
          !sameValue(before.value, after.value) || !sameWindows(before.windows, after.windows);

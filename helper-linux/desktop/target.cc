@@ -86,29 +86,38 @@ Result<Done> checkElement(const ObservedFrame& frame, const Look& look) {
   return Done();
 }
 
-Result<Done> checkAct(const Node& node, const accessibility::Toolkit& toolkit, const Act& act) {
-  KJ_SWITCH_ONEOF(act) {
-    KJ_CASE_ONEOF(invoke, InvokeRequest) {
-      size_t offered = 0;
-      for (auto& name : node.actions) offered += name == invoke.name ? 1 : 0;
-      if (offered == 0) {
-        return Refusal{RefusalCode::UNSUPPORTED_ACTION, "The element does not offer this action."};
-      }
-      if (offered > 1) {
-        return Refusal{RefusalCode::AMBIGUOUS_TARGET, "The element offers this name twice."};
-      }
-    }
-    KJ_CASE_ONEOF(set, SetValueRequest) {
-      if (!accessibility::isSettable(node, toolkit)) {
-        return Refusal{RefusalCode::UNSUPPORTED_ACTION, "The element's value cannot be set."};
-      }
-      bool number = accessibility::valuedAs(node) == accessibility::Valued::NUMBER;
-      if (number && parseNumber(set.text) == nullptr) {
-        return Refusal{RefusalCode::MALFORMED, "The element takes a decimal number."};
-      }
-    }
+Result<Done> checkInvoke(const Node& node, const InvokeRequest& asked) {
+  size_t offered = 0;
+  for (auto& name : node.actions) offered += name == asked.name ? 1 : 0;
+  if (offered == 0) {
+    return Refusal{RefusalCode::UNSUPPORTED_ACTION, "The element does not offer this action."};
+  }
+  if (offered > 1) {
+    return Refusal{RefusalCode::AMBIGUOUS_TARGET, "The element offers this name twice."};
   }
   return Done();
+}
+
+// What the element would take, and what it could be read back as.
+Result<Done> checkValue(const Node& node, kj::StringPtr text) {
+  bool number = accessibility::valuedAs(node) == accessibility::Valued::NUMBER;
+  if (number && parseNumber(text) == nullptr) {
+    return Refusal{RefusalCode::MALFORMED, "The element's value is a decimal number."};
+  }
+  return Done();
+}
+
+Result<Done> checkAsked(const Node& node, const accessibility::Toolkit& toolkit,
+                        const Action& asked) {
+  KJ_IF_MAYBE (proof, asked.verification.content.tryGet<ValueProof>()) {
+    auto readable = checkValue(node, proof->text);
+    if (!readable.ok()) return readable.refusal();
+  }
+  KJ_IF_MAYBE (invoke, asked.act.tryGet<InvokeRequest>()) return checkInvoke(node, *invoke);
+  if (!accessibility::isSettable(node, toolkit)) {
+    return Refusal{RefusalCode::UNSUPPORTED_ACTION, "The element's value cannot be set."};
+  }
+  return checkValue(node, asked.act.get<SetValueRequest>().text);
 }
 
 }  // namespace
@@ -195,10 +204,11 @@ Result<WindowSight> TargetCheck::checkWindow(const ObservedFrame& frame) {
   return kj::mv(out);
 }
 
-kj::Promise<Checked> TargetCheck::check(ObservedFrame& frame, uint32_t element, const Hash& digest,
-                                        const Act& act) {
+kj::Promise<Checked> TargetCheck::check(ObservedFrame& frame, const Action& asked) {
   if (!frame.current) return Checked(Refusal{RefusalCode::STALE_FRAME, "The frame is spent."});
-  if (element >= frame.records.size() || frame.records[element].digest != digest) {
+  auto& target = asked.target.get<ElementTarget>();
+  if (target.element >= frame.records.size() ||
+      frame.records[target.element].digest != target.digest) {
     return Checked(Refusal{RefusalCode::STALE_FRAME, "The frame has no such element."});
   }
   if (frame.bus->objects.lost()) {
@@ -206,21 +216,21 @@ kj::Promise<Checked> TargetCheck::check(ObservedFrame& frame, uint32_t element, 
   }
   auto window = checkWindow(frame);
   if (!window.ok()) return Checked(window.refusal());
-  return lookAt(frame, element, timer.now() + bounds::CALL)
-      .then([&frame, &digest, &act,
+  return lookAt(frame, target.element, timer.now() + bounds::CALL)
+      .then([&frame, &asked, &target,
              window = kj::mv(*window)](kj::Own<Look>&& look) mutable -> Checked {
         auto usable = checkElement(frame, *look);
         if (!usable.ok()) return usable.refusal();
         if (elementDigest(frame.id, frame.window.process, look->node, look->ancestorRoles) !=
-            digest) {
+            target.digest) {
           return Refusal{RefusalCode::TARGET_CHANGED, "The element is not what was observed."};
         }
-        auto offered = checkAct(look->node, frame.toolkit, act);
+        auto offered = checkAsked(look->node, frame.toolkit, asked);
         if (!offered.ok()) return offered.refusal();
-        auto target = kj::heap<CheckedTarget>();
-        target->look = kj::mv(look);
-        target->window = kj::mv(window);
-        return kj::mv(target);
+        auto checked = kj::heap<CheckedTarget>();
+        checked->look = kj::mv(look);
+        checked->window = kj::mv(window);
+        return kj::mv(checked);
       });
 }
 

@@ -30,8 +30,6 @@ struct ObservedFrame final : public kj::Refcounted {
   bool current = true;
 };
 
-using Act = kj::OneOf<InvokeRequest, SetValueRequest>;
-
 // The element as it is now.
 struct Look {
   accessibility::Node node;
@@ -61,14 +59,14 @@ class TargetCheck {
  public:
   TargetCheck(Link& link, kj::Timer& timer) : link(link), timer(timer) {}
 
-  // Everything of design 3.6, in one place: frame, process and its start, window and its place,
-  // live object, ancestry, identity, state, and what is asked of it. Used by `prepare` and again by
-  // `perform`. Changes nothing.
+  // All of it, in one place: frame, process and its start, window and its place, live object,
+  // ancestry, identity, state, and what is asked of it. Used by `prepare` and again by `perform`.
+  // Changes nothing. `asked` is an action on an element, of a kind that this helper offers, and
+  // outlives the promise.
   // Refuses: STALE_FRAME, TARGET_MISSING, TARGET_CHANGED, TARGET_HIDDEN, TARGET_OCCLUDED,
   // TARGET_DISABLED, SENSITIVITY_BLOCKED, UNSUPPORTED_ACTION, AMBIGUOUS_TARGET, MALFORMED,
   // NOT_ANSWERING, NO_DISPLAY, NO_ACCESSIBILITY_BUS.
-  kj::Promise<Result<kj::Own<CheckedTarget>>> check(ObservedFrame& frame, uint32_t element,
-                                                    const Hash& digest, const Act& act);
+  kj::Promise<Result<kj::Own<CheckedTarget>>> check(ObservedFrame& frame, const Action& asked);
 
   // The window's side alone, for readback.
   WindowSight windowSight(const WindowRef& window);

@@ -2,7 +2,7 @@
 // demo and the tests act on it and then read the record, which no code of ours but this program
 // writes.
 //
-//   praefectus-probe [--record FILE] [--mode MODE] [--title TITLE] [--no-focus]
+//   praefectus-probe [--record FILE] [--mode MODE] [--title TITLE] [--label LABEL] [--no-focus]
 //
 // One line per effect, on disk when it is readable:
 //   ready                     the window is on screen
@@ -36,6 +36,7 @@ enum class Mode {
   NOOP,     // The button does nothing.
   REJECT,   // The entry takes a new text back.
   CRASH,    // The button's press is recorded, and then the process dies.
+  OPENS,    // The button's press opens a dialog besides.
   FREEZE,   // The button's press stops the whole process before it is recorded; SIGCONT resumes it.
   RENAME,   // SIGUSR1 gives the button another name.
   REPLACE,  // SIGUSR1 puts an identical button in the button's place.
@@ -59,7 +60,7 @@ constexpr ModeName MODES[] = {
     {"rename", Mode::RENAME}, {"replace", Mode::REPLACE},   {"disable", Mode::DISABLE},
     {"hide", Mode::HIDE},     {"remove", Mode::REMOVE},     {"modal", Mode::MODAL},
     {"double", Mode::DOUBLE}, {"minimize", Mode::MINIMIZE}, {"move", Mode::MOVE},
-    {"secret", Mode::SECRET},
+    {"secret", Mode::SECRET}, {"opens", Mode::OPENS},
 };
 
 constexpr const char* KEPT_SECRET = "correct horse battery";
@@ -121,6 +122,15 @@ void onSecret(GtkEditable* secret, gpointer data) {
   write(*static_cast<Probe*>(data), "secret " + std::to_string(bytes));
 }
 
+void openModal(Probe& probe) {
+  GtkWidget* dialog = gtk_message_dialog_new(GTK_WINDOW(probe.window), GTK_DIALOG_MODAL,
+                                             GTK_MESSAGE_QUESTION, GTK_BUTTONS_OK, "Really?");
+  gtk_window_set_title(GTK_WINDOW(dialog), "Praefectus Probe Question");
+  gtk_window_set_focus_on_map(GTK_WINDOW(dialog), FALSE);
+  g_signal_connect(dialog, "response", G_CALLBACK(gtk_widget_destroy), nullptr);
+  gtk_widget_show_all(dialog);
+}
+
 void onRecord(GtkButton*, gpointer data) {
   auto& probe = *static_cast<Probe*>(data);
   if (probe.mode == Mode::NOOP) return;
@@ -128,6 +138,7 @@ void onRecord(GtkButton*, gpointer data) {
   ++probe.presses;
   write(probe, "record " + std::to_string(probe.presses) + " " + hexOf(entryText(probe)));
   if (probe.mode == Mode::CRASH) raise(SIGKILL);
+  if (probe.mode == Mode::OPENS) openModal(probe);
 }
 
 void onTwin(GtkButton* button, gpointer data) {
@@ -153,15 +164,6 @@ GtkWidget* newButton(Probe& probe) {
   gtk_box_reorder_child(GTK_BOX(probe.buttons), button, 0);
   gtk_widget_show(button);
   return button;
-}
-
-void openModal(Probe& probe) {
-  GtkWidget* dialog = gtk_message_dialog_new(GTK_WINDOW(probe.window), GTK_DIALOG_MODAL,
-                                             GTK_MESSAGE_QUESTION, GTK_BUTTONS_OK, "Really?");
-  gtk_window_set_title(GTK_WINDOW(dialog), "Praefectus Probe Question");
-  gtk_window_set_focus_on_map(GTK_WINDOW(dialog), FALSE);
-  g_signal_connect(dialog, "response", G_CALLBACK(gtk_widget_destroy), nullptr);
-  gtk_widget_show_all(dialog);
 }
 
 void openDouble(Probe& probe) {
@@ -192,6 +194,7 @@ gboolean onSignal(gpointer data) {
     case Mode::REJECT:
     case Mode::CRASH:
     case Mode::FREEZE:
+    case Mode::OPENS:
     case Mode::SECRET:
       break;
     case Mode::RENAME:
@@ -256,7 +259,7 @@ void addTwins(Probe& probe) {
   }
 }
 
-void build(Probe& probe, const char* title, bool acceptFocus) {
+void build(Probe& probe, const char* title, const char* label, bool acceptFocus) {
   probe.window = gtk_window_new(GTK_WINDOW_TOPLEVEL);
   auto window = GTK_WINDOW(probe.window);
   gtk_window_set_title(window, title);
@@ -293,7 +296,7 @@ void build(Probe& probe, const char* title, bool acceptFocus) {
   gtk_box_pack_start(GTK_BOX(box), hidden, FALSE, FALSE, 0);
   gtk_widget_set_no_show_all(hidden, TRUE);
 
-  GtkWidget* check = gtk_check_button_new_with_label("Check");
+  GtkWidget* check = gtk_check_button_new_with_label(label);
   g_signal_connect(check, "toggled", G_CALLBACK(onCheck), &probe);
   gtk_box_pack_start(GTK_BOX(box), check, FALSE, FALSE, 0);
 
@@ -318,11 +321,13 @@ int main(int argc, char** argv) {
   gchar* record = nullptr;
   gchar* modeName = nullptr;
   gchar* title = nullptr;
+  gchar* label = nullptr;
   gboolean noFocus = FALSE;
   GOptionEntry options[] = {
       {"record", 0, 0, G_OPTION_ARG_FILENAME, &record, "Append one line per effect", "FILE"},
       {"mode", 0, 0, G_OPTION_ARG_STRING, &modeName, "How to misbehave", "MODE"},
       {"title", 0, 0, G_OPTION_ARG_STRING, &title, "Window title", "TITLE"},
+      {"label", 0, 0, G_OPTION_ARG_STRING, &label, "The check box's label", "LABEL"},
       {"no-focus", 0, 0, G_OPTION_ARG_NONE, &noFocus, "Never take the focus", nullptr},
       {nullptr, 0, 0, G_OPTION_ARG_NONE, nullptr, nullptr, nullptr}};
   GError* error = nullptr;
@@ -342,7 +347,8 @@ int main(int argc, char** argv) {
       return 1;
     }
   }
-  build(probe, title != nullptr ? title : "Praefectus Probe", noFocus == FALSE);
+  build(probe, title != nullptr ? title : "Praefectus Probe", label != nullptr ? label : "Check",
+        noFocus == FALSE);
   g_unix_signal_add(SIGUSR1, onSignal, &probe);
   gtk_widget_show_all(probe.window);
   gtk_main();

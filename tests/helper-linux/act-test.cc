@@ -1,5 +1,6 @@
 // What the shipped helper does to real applications. The oracle is what the application wrote down
 // itself.
+#include "ipc/bounds.h"
 #include "tests/helper-linux/desk.h"
 #include "tests/helper-linux/screen.h"
 
@@ -173,6 +174,97 @@ TEST(SetValue, reachesTheFileOfAForeignEditor) {
     text << file.rdbuf();
     return text.str() == "after\nall 漢字\n";
   }));
+}
+
+StateProof expecting(std::initializer_list<Expectation> expected) {
+  StateProof proof;
+  proof.expected.addAll(expected);
+  return proof;
+}
+
+Performed checkWith(Desk& desk, Verification::Content proof) {
+  auto seen = desk.observe();
+  auto box = HelperClient::targetOf(seen, seen.find("check box", "Check"));
+  return desk.helper.carryOut(
+      HelperClient::acting(box, InvokeRequest{kj::str("click")}, kj::mv(proof)));
+}
+
+TEST(Proof, theStateThatWasAskedForIsSeenToCome) {
+  Desk desk;
+  auto done = checkWith(desk, expecting({{State::CHECKED, true}, {State::ENABLED, true}}));
+  ASSERT_EQ(nameOf(done.refusal), "");
+  EXPECT_FALSE(has(done.facts().getBefore(), State::CHECKED));
+  EXPECT_TRUE(has(done.facts().getAfter(), State::CHECKED));
+  EXPECT_EQ(desk.recorded("check"), std::vector<std::string>{"check on"});
+}
+
+TEST(Proof, theValueThatWasAskedForIsReadBack) {
+  Desk desk;
+  auto seen = desk.observe();
+  auto slider = HelperClient::targetOf(seen, seen.find("slider", "Slider"));
+  auto done = desk.helper.carryOut(
+      HelperClient::acting(slider, SetValueRequest{kj::str("55")}, ValueProof{kj::str("55.0")}));
+  ASSERT_EQ(nameOf(done.refusal), "");
+  EXPECT_TRUE(
+      equal(done.facts().getAfter().getValue().getNumber(), desk.helper.valueHash(Value(55.0))));
+  EXPECT_EQ(desk.recorded("slider"), std::vector<std::string>{"slider 55"});
+}
+
+TEST(Proof, aWindowThatOpensIsCounted) {
+  Desk desk("opens");
+  auto seen = desk.observe();
+  auto button = HelperClient::targetOf(seen, seen.find("push button", "Record"));
+  auto done = desk.helper.carryOut(
+      HelperClient::acting(button, InvokeRequest{kj::str("click")}, AppearsProof()));
+  ASSERT_EQ(nameOf(done.refusal), "");
+  auto before = done.facts().getBefore(), after = done.facts().getAfter();
+  EXPECT_EQ(before.getWindowCount(), 1u);
+  EXPECT_EQ(after.getWindowCount(), 2u);
+  EXPECT_FALSE(before.getWindows() == after.getWindows());
+  EXPECT_TRUE(after.getProcessRunning());
+  EXPECT_EQ(desk.recorded("record").size(), 1u);
+}
+
+TEST(Proof, aWindowThatClosesIsSeenToBeGone) {
+  Desk desk("modal");
+  desk.change();
+  kj::Maybe<WindowRef> dialog;
+  ASSERT_TRUE(eventually([&]() {
+    auto desktop = desk.helper.list();
+    if (!desktop.ok() || desktop->windows.size() != 2) return false;
+    for (auto& window : desktop->windows) {
+      if (!(window.ref == desk.probe) && window.visible && window.accessible) dialog = window.ref;
+    }
+    return dialog != nullptr;
+  }));
+  auto seen = desk.helper.observe(KJ_ASSERT_NONNULL(dialog));
+  ASSERT_TRUE(seen.ok());
+  auto button = HelperClient::targetOf(*seen, seen->find("push button", "OK"));
+  auto done = desk.helper.carryOut(
+      HelperClient::acting(button, InvokeRequest{kj::str("click")}, DisappearsProof()));
+  ASSERT_EQ(nameOf(done.refusal), "");
+  EXPECT_TRUE(done.facts().getBefore().getWindowPresent());
+  EXPECT_FALSE(done.facts().getAfter().getWindowPresent());
+  EXPECT_TRUE(done.facts().getAfter().getProcessRunning());
+}
+
+// The box is checked at once, which is not what was asked for: the helper goes on looking until the
+// time to settle is over, and says so.
+TEST(Proof, isWaitedForAndNotJustAnyChange) {
+  kj::Vector<Verification::Content> proofs;
+  proofs.add(expecting({{State::ENABLED, false}}));
+  proofs.add(ValueProof{kj::str("a value that no box has")});
+  proofs.add(AppearsProof());
+  proofs.add(DisappearsProof());
+  // What held before is no sign of an effect.
+  proofs.add(expecting({{State::ENABLED, true}}));
+  for (auto& proof : proofs) {
+    Desk desk;
+    auto done = checkWith(desk, kj::mv(proof));
+    ASSERT_EQ(nameOf(done.refusal), "");
+    EXPECT_TRUE(has(done.facts().getAfter(), State::CHECKED));
+    EXPECT_GE(done.facts().getSettledMs() * kj::MILLISECONDS, bounds::SETTLE);
+  }
 }
 
 TEST(Perform, anApplicationThatStopsAfterTheCheckIsSentNothing) {

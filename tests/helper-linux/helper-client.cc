@@ -6,7 +6,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <iterator>
 
 #include <fcntl.h>
 #include <signal.h>
@@ -19,6 +21,9 @@ namespace {
 
 constexpr kj::Duration PATIENCE = 20 * kj::SECONDS;
 constexpr int SOCKET = 3;
+constexpr kj::StringPtr CAPABILITIES[] = {
+    "list"_kj,        "observe"_kj,     "picture"_kj,       "invoke"_kj,          "set_value"_kj,
+    "proof_value"_kj, "proof_state"_kj, "proof_appears"_kj, "proof_disappears"_kj};
 
 pid_t start(int socket, kj::ArrayPtr<const kj::String> environment) {
   kj::Vector<char*> variables;
@@ -97,12 +102,11 @@ kj::Vector<Capability> HelperClient::hello() {
   auto sent = request.send();
   return within(sent.then([](capnp::Response<wire::Helper::HelloResults>&& response) {
     kj::Vector<Capability> out;
-    static constexpr kj::StringPtr NAMES[] = {"list"_kj, "observe"_kj, "picture"_kj, "invoke"_kj,
-                                              "set_value"_kj};
     for (auto each : response.getHello().getCapabilities()) {
-      for (auto name : NAMES) {
-        if (each.getName() == name) out.add(Capability{name, each.getAvailable(), each.getWhy()});
-      }
+      // A Capability's name is a literal, so it is one of ours that is kept.
+      auto name = std::find(std::begin(CAPABILITIES), std::end(CAPABILITIES), each.getName());
+      KJ_REQUIRE(name != std::end(CAPABILITIES), "a capability of no name", each.getName());
+      out.add(Capability{*name, each.getAvailable(), each.getWhy()});
     }
     EXPECT_EQ(response.getHello().getGeneration(), 7u);
     return out;
@@ -173,12 +177,16 @@ kj::Maybe<RefusalCode> HelperClient::prepare(Action action) {
       }));
 }
 
-kj::Maybe<RefusalCode> HelperClient::prepare(const ElementTarget& target, kj::StringPtr name) {
+Action HelperClient::acting(const ElementTarget& target, Act act, Verification::Content proof) {
   Action action;
-  action.window = target.window;
-  action.element = target;
-  action.act = InvokeRequest{kj::str(name)};
-  return prepare(kj::mv(action));
+  action.target = target;
+  action.act = kj::mv(act);
+  action.verification.content = kj::mv(proof);
+  return action;
+}
+
+kj::Maybe<RefusalCode> HelperClient::prepare(const ElementTarget& target, kj::StringPtr name) {
+  return prepare(acting(target, InvokeRequest{kj::str(name)}, StrongestProof()));
 }
 
 kj::Maybe<RefusalCode> HelperClient::prepareInvoke(const Observed& from, uint32_t element,
@@ -188,11 +196,7 @@ kj::Maybe<RefusalCode> HelperClient::prepareInvoke(const Observed& from, uint32_
 
 kj::Maybe<RefusalCode> HelperClient::prepareSet(const Observed& from, uint32_t element,
                                                 kj::StringPtr text) {
-  Action action;
-  action.element = targetOf(from, element);
-  action.window = action.element.window;
-  action.act = SetValueRequest{kj::str(text)};
-  return prepare(kj::mv(action));
+  return prepare(acting(targetOf(from, element), SetValueRequest{kj::str(text)}, StrongestProof()));
 }
 
 void HelperClient::beginPerform() {
@@ -217,13 +221,17 @@ Performed HelperClient::perform() {
 }
 
 Performed HelperClient::invoke(const Observed& from, uint32_t element, kj::StringPtr action) {
-  auto refused = prepareInvoke(from, element, action);
-  KJ_IF_MAYBE (code, refused) return Performed{*code, {}};
-  return perform();
+  return carryOut(
+      acting(targetOf(from, element), InvokeRequest{kj::str(action)}, StrongestProof()));
 }
 
 Performed HelperClient::set(const Observed& from, uint32_t element, kj::StringPtr text) {
-  auto refused = prepareSet(from, element, text);
+  return carryOut(
+      acting(targetOf(from, element), SetValueRequest{kj::str(text)}, StrongestProof()));
+}
+
+Performed HelperClient::carryOut(Action action) {
+  auto refused = prepare(kj::mv(action));
   KJ_IF_MAYBE (code, refused) return Performed{*code, {}};
   return perform();
 }

@@ -48,6 +48,8 @@ class HelperClient {
                                        kj::StringPtr action);
   kj::Maybe<RefusalCode> prepareSet(const Observed& from, uint32_t element, kj::StringPtr text);
   kj::Maybe<RefusalCode> prepare(const ElementTarget& target, kj::StringPtr action);
+  // Any action; its blind and timeout are filled in.
+  kj::Maybe<RefusalCode> prepare(Action action);
   Performed perform();
   // Sends `perform` and does not wait; `finish` does.
   void beginPerform();
@@ -56,7 +58,9 @@ class HelperClient {
 
   Performed invoke(const Observed& from, uint32_t element, kj::StringPtr action);
   Performed set(const Observed& from, uint32_t element, kj::StringPtr text);
+  Performed carryOut(Action action);
 
+  static Action acting(const ElementTarget& target, Act act, Verification::Content proof);
   static ElementTarget targetOf(const Observed& from, uint32_t element);
 
   // The hash that facts hold for a value, by the nonce of the last prepare.
@@ -72,7 +76,6 @@ class HelperClient {
  private:
   template <typename T>
   T within(kj::Promise<T> promise);
-  kj::Maybe<RefusalCode> prepare(Action action);
 
   kj::AsyncIoContext io;
   pid_t process = -1;

@@ -44,6 +44,68 @@ TEST(Prepare, refusesAnActionThatIsNotOffered) {
             "malformed");
 }
 
+// Before any look at the target: each is aimed at an earlier frame, and nobody speaks of that.
+TEST(Prepare, refusesAKindOrAProofThatItDoesNotOffer) {
+  Desk desk;
+  auto old = desk.observe();
+  auto target = HelperClient::targetOf(old, old.find("push button", "Record"));
+  desk.observe();
+  auto refused = [&](Act act, Verification::Content proof) {
+    return nameOf(desk.helper.prepare(HelperClient::acting(target, kj::mv(act), kj::mv(proof))));
+  };
+  HotkeyRequest hotkey;
+  hotkey.keys.add(kj::str("a"));
+  kj::Vector<Act> others;
+  others.add(SelectTextRequest{0, 1});
+  others.add(SecondaryRequest{kj::str("show_menu")});
+  others.add(ClickRequest());
+  others.add(ScrollRequest());
+  others.add(TypeTextRequest{kj::str("a"), false, false, 0});
+  others.add(PressRequest{kj::str("a"), 1, 0});
+  others.add(kj::mv(hotkey));
+  others.add(PasteRequest{kj::str("a")});
+  for (auto& act : others) {
+    EXPECT_EQ(refused(kj::mv(act), StrongestProof()), "unsupported_action");
+  }
+  EXPECT_EQ(refused(InvokeRequest{kj::str("click")}, RegionProof{{0, 0, 9, 9}}),
+            "unsupported_action");
+  EXPECT_EQ(refused(InvokeRequest{kj::str("click")}, AppearsProof()), "stale_frame");
+
+  Action elsewhere;
+  elsewhere.act = ClipboardWriteRequest{kj::str("a")};
+  EXPECT_EQ(nameOf(desk.helper.prepare(kj::mv(elsewhere))), "unsupported_action");
+  Action close;
+  close.target = desk.probe;
+  close.act = WindowRequest{wire::ControlWindow::Operation::CLOSE};
+  EXPECT_EQ(nameOf(desk.helper.prepare(kj::mv(close))), "unsupported_action");
+  desk.observe();
+  EXPECT_TRUE(desk.recorded("record").empty());
+}
+
+TEST(Prepare, refusesToReadAPasswordBackAsAProof) {
+  Desk desk("secret");
+  auto seen = desk.observe();
+  auto password = HelperClient::targetOf(seen, seen.find("password text", "Password"));
+  auto refused = [&](Act act) {
+    return nameOf(desk.helper.prepare(
+        HelperClient::acting(password, kj::mv(act), ValueProof{kj::str("guess")})));
+  };
+  EXPECT_EQ(refused(InvokeRequest{kj::str("activate")}), "sensitivity_blocked");
+  EXPECT_EQ(refused(SetValueRequest{kj::str("guess")}), "sensitivity_blocked");
+}
+
+TEST(Prepare, refusesAValueThatTheElementCanNeverShow) {
+  Desk desk;
+  auto seen = desk.observe();
+  auto slider = HelperClient::targetOf(seen, seen.find("slider", "Slider"));
+  auto refused = [&](kj::StringPtr shown) {
+    return nameOf(desk.helper.prepare(
+        HelperClient::acting(slider, SetValueRequest{kj::str("5")}, ValueProof{kj::str(shown)})));
+  };
+  EXPECT_EQ(refused("five"), "malformed");
+  EXPECT_EQ(refused("5.0"), "");
+}
+
 TEST(Prepare, refusesWhatBecameDisabled) {
   Desk desk("disable");
   auto seen = desk.observe();
