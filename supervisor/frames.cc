@@ -26,13 +26,24 @@ void Frames::retire(Fate fate) {
   if (!entries.empty() && entries.back().fate == Fate::CURRENT) entries.back().fate = fate;
 }
 
-Result<Done> Frames::check(const ElementTarget& target, uint64_t helperGeneration) const {
+bool Frames::isTooOld(const Entry& entry) const {
+  return clock.bootMs() - entry.takenAt >= FRAME_LIFE_MS;
+}
+
+bool Frames::isCurrent(const FrameId& frame) const {
+  if (entries.empty()) return false;
+  auto& newest = entries.back();
+  return newest.drawn.id == frame && newest.fate == Fate::CURRENT && !isTooOld(newest);
+}
+
+Result<Done> Frames::check(const Action::InFrame& frame, const WindowRef& window,
+                           uint64_t helperGeneration) const {
   if (entries.empty()) {
     return Refusal{RefusalCode::NO_ACTIVE_FRAME, "Nothing was observed in this session yet."_kj};
   }
   for (auto& entry : entries) {
-    if (entry.drawn.id != target.frame) continue;
-    if (entry.drawn.epoch != target.epoch) {
+    if (entry.drawn.id != frame.id) continue;
+    if (entry.drawn.epoch != frame.epoch) {
       return Refusal{RefusalCode::STALE_FRAME, "The frame has another epoch."_kj};
     }
     switch (entry.fate) {
@@ -48,10 +59,10 @@ Result<Done> Frames::check(const ElementTarget& target, uint64_t helperGeneratio
     if (entry.helperGeneration != helperGeneration) {
       return Refusal{RefusalCode::STALE_FRAME, "The helper no longer holds this frame."_kj};
     }
-    if (clock.bootMs() - entry.takenAt >= FRAME_LIFE_MS) {
+    if (isTooOld(entry)) {
       return Refusal{RefusalCode::STALE_FRAME, "The frame is older than 30 seconds."_kj};
     }
-    if (!(entry.window == target.window)) {
+    if (!(entry.window == window)) {
       return Refusal{RefusalCode::TARGET_MISMATCH, "The frame belongs to another window."_kj};
     }
     return Done{};

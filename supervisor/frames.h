@@ -5,7 +5,7 @@
 // can say which of these happened; an id that was never drawn here is told apart from all of them.
 #pragma once
 
-#include "ipc/driver.h"
+#include "ipc/action.h"
 #include "supervisor/clock.h"
 
 #include <deque>
@@ -30,8 +30,12 @@ class Frames {
   // The live objects of our frames are gone: the helper ended, or was asked for a new observation.
   void voidAll();
 
+  // Whether what an action refers to may be acted on.
   // Refuses NO_ACTIVE_FRAME, STALE_EPOCH, STALE_FRAME or TARGET_MISMATCH.
-  Result<Done> check(const ElementTarget& target, uint64_t helperGeneration) const;
+  Result<Done> check(const Action::InFrame& frame, const WindowRef& window,
+                     uint64_t helperGeneration) const;
+  // Whether this is the newest frame, not spent, not void and not too old.
+  bool isCurrent(const FrameId& frame) const;
 
  private:
   enum class Fate : uint8_t { CURRENT, SUPERSEDED, SPENT, VOID };
@@ -43,6 +47,7 @@ class Frames {
     Fate fate;
   };
   void retire(Fate fate);
+  bool isTooOld(const Entry& entry) const;
 
   const Clock& clock;
   uint64_t lastEpoch = 0;

@@ -6,6 +6,10 @@ namespace praefectus {
 namespace {
 
 constexpr Refusal NO_HELLO = {RefusalCode::UNSUPPORTED_VERSION, "Say hello first."_kj};
+constexpr Refusal ROLLED_BACK = {
+    RefusalCode::LEDGER_ROLLED_BACK,
+    "The ledger does not contain the head that this host has seen of it."_kj};
+constexpr Refusal SAID_HELLO = {RefusalCode::MALFORMED, "Hello was said on this connection."_kj};
 constexpr Refusal OTHER_VERSION = {RefusalCode::UNSUPPORTED_VERSION,
                                    "This supervisor speaks another protocol version."_kj};
 
@@ -36,8 +40,27 @@ Result<Submission> readSubmission(wire::Submission::Reader from) {
   return Submission{kj::mv(*envelope), kj::heapArray<kj::byte>(from.getAction())};
 }
 
-// Every call that takes time lets itself be withdrawn: a call is not what keeps its operation
-// going, and one that outlived its connection would keep the session open.
+// The id of the operation that a submission is about, as far as it says so; unproven.
+kj::String operationOf(wire::Submission::Reader from) {
+  return attest::operationNamed(from.getGrant().getBody());
+}
+
+// A refusal and the proof of it.
+void writeRefusal(Supervisor& supervisor, kj::Maybe<Session&> session, kj::StringPtr operation,
+                  const Refusal& refusal, wire::HostRefusal::Builder to) {
+  write(refusal, to.initRefusal());
+  attest::write(supervisor.prove(session, operation, refusal), to.initProof());
+}
+
+void writeDone(Supervisor& supervisor, kj::Maybe<Session&> session, const Result<Done>& done,
+               wire::DoneResult::Builder to) {
+  if (done.ok()) {
+    to.setDone();
+  } else {
+    writeRefusal(supervisor, session, "", done.refusal(), to.initRefusal());
+  }
+}
+
 // A picture that the supervisor holds; it lives as long as the host keeps the capability.
 class PicturePort final : public Strict<wire::Picture> {
  public:
@@ -57,6 +80,8 @@ class PicturePort final : public Strict<wire::Picture> {
   PictureData picture;
 };
 
+// Every call that takes time lets itself be withdrawn: a call is not what keeps its operation
+// going, and one that outlived its connection would keep the session open.
 class SessionPort final : public Strict<wire::Session> {
  public:
   SessionPort(Supervisor& supervisor, kj::Own<Session> session)
@@ -67,51 +92,47 @@ class SessionPort final : public Strict<wire::Session> {
  protected:
   kj::Promise<void> capabilities(CapabilitiesContext context) override {
     context.allowCancellation();
-    return supervisor.capabilities(*session).then([context](Result<StatusHeld> status) mutable {
-      auto result = context.getResults().initResult();
-      if (status.ok()) {
-        result.setHelper(status->get());
-      } else {
-        write(status.refusal(), result.initRefusal());
-      }
-    });
+    return supervisor.capabilities(*session).then(
+        [this, context](Result<StatusHeld> status) mutable {
+          auto result = context.getResults().initResult();
+          if (!status.ok()) return refuse(status.refusal(), "", result.initRefusal());
+          result.setHelper(status->get());
+        });
   }
 
   kj::Promise<void> list(ListContext context) override {
     context.allowCancellation();
-    auto submission = readSubmission(context.getParams().getSubmission());
+    auto asked = take(context.getParams().getSubmission());
     context.releaseParams();
     auto result = context.getResults().initResult();
-    if (!submission.ok()) {
-      write(submission.refusal(), result.initRefusal());
+    if (!asked.submission.ok()) {
+      refuse(asked.submission.refusal(), asked.operation, result.initRefusal());
       return kj::READY_NOW;
     }
-    return supervisor.list(*session, kj::mv(*submission))
-        .then([result](Result<DesktopHeld> desktop) mutable {
-          if (desktop.ok()) {
-            result.setDesktop(desktop->get());
-          } else {
-            write(desktop.refusal(), result.initRefusal());
-          }
+    return supervisor.list(*session, kj::mv(*asked.submission))
+        .then([this, result,
+               operation = kj::mv(asked.operation)](Result<DesktopHeld> desktop) mutable {
+          if (!desktop.ok()) return refuse(desktop.refusal(), operation, result.initRefusal());
+          result.setDesktop(desktop->get());
         });
   }
 
   kj::Promise<void> observe(ObserveContext context) override {
     context.allowCancellation();
-    auto submission = readSubmission(context.getParams().getSubmission());
+    auto asked = take(context.getParams().getSubmission());
     context.releaseParams();
-    if (!submission.ok()) {
-      write(submission.refusal(), context.getResults().initResult().initRefusal());
+    if (!asked.submission.ok()) {
+      refuse(asked.submission.refusal(), asked.operation,
+             context.getResults().initResult().initRefusal());
       return kj::READY_NOW;
     }
-    return supervisor.observe(*session, kj::mv(*submission))
-        .then([context](Result<ObservationHeld> seen) mutable {
+    return supervisor.observe(*session, kj::mv(*asked.submission))
+        .then([this, context,
+               operation = kj::mv(asked.operation)](Result<ObservationHeld> seen) mutable {
           auto results = context.getResults();
-          if (!seen.ok()) {
-            write(seen.refusal(), results.initResult().initRefusal());
-            return;
-          }
-          results.initResult().setObservation(seen->get());
+          auto result = results.initResult();
+          if (!seen.ok()) return refuse(seen.refusal(), operation, result.initRefusal());
+          result.setObservation(seen->get());
           KJ_IF_MAYBE (picture, seen->picture)
             results.setPicture(kj::heap<PicturePort>(kj::mv(*picture)));
         });
@@ -120,19 +141,44 @@ class SessionPort final : public Strict<wire::Session> {
   kj::Promise<void> execute(ExecuteContext context) override {
     context.allowCancellation();
     auto params = context.getParams();
-    auto submission = readSubmission(params.getSubmission());
+    auto asked = take(params.getSubmission());
     kj::Maybe<wire::Progress::Client> progress;
     if (params.hasProgress()) progress = params.getProgress();
     context.releaseParams();
-    if (!submission.ok()) {
-      write(submission.refusal(), context.getResults().initResult().initRefusal());
+    if (!asked.submission.ok()) {
+      refuse(asked.submission.refusal(), asked.operation,
+             context.getResults().initResult().initRefusal());
       return kj::READY_NOW;
     }
     return supervisor
-        .execute(*session, kj::mv(*submission), kj::heap<ProgressListener>(kj::mv(progress)))
-        .then([context](kj::Own<Answer> answer) mutable {
-          writeAnswer(*answer, context.getResults().initResult());
+        .execute(*session, kj::mv(*asked.submission), kj::heap<ProgressListener>(kj::mv(progress)))
+        .then([this, context, operation = kj::mv(asked.operation)](kj::Own<Answer> answer) mutable {
+          auto result = context.getResults().initResult();
+          KJ_IF_MAYBE (refusal, answer->refusal) {
+            return refuse(*refusal, operation, result.initRefusal());
+          }
+          writeOutcome(*answer, result.initOutcome());
         });
+  }
+
+  kj::Promise<void> beginTurn(BeginTurnContext context) override {
+    writeDone(supervisor, *session,
+              supervisor.beginTurn(*session, kj::str(context.getParams().getTurn())),
+              context.getResults().initResult());
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> endTurn(EndTurnContext) override {
+    supervisor.endTurn(*session);
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> openLease(OpenLeaseContext context) override {
+    auto envelope = attest::readEnvelope(context.getParams().getLease());
+    auto opened = envelope.ok() ? supervisor.openLease(*session, kj::mv(*envelope))
+                                : Result<Done>(envelope.refusal());
+    writeDone(supervisor, *session, opened, context.getResults().initResult());
+    return kj::READY_NOW;
   }
 
   kj::Promise<void> cancel(CancelContext context) override {
@@ -146,12 +192,20 @@ class SessionPort final : public Strict<wire::Session> {
   }
 
  private:
-  static void writeAnswer(Answer& answer, wire::ExecuteResult::Builder result) {
-    KJ_IF_MAYBE (refusal, answer.refusal) {
-      write(*refusal, result.initRefusal());
-      return;
-    }
-    auto outcome = result.initOutcome();
+  // A submission out of a message that is about to be let go of.
+  struct Asked {
+    kj::String operation;
+    Result<Submission> submission;
+  };
+  static Asked take(wire::Submission::Reader from) {
+    return {operationOf(from), readSubmission(from)};
+  }
+
+  void refuse(const Refusal& refusal, kj::StringPtr operation, wire::HostRefusal::Builder to) {
+    writeRefusal(supervisor, *session, operation, refusal, to);
+  }
+
+  static void writeOutcome(Answer& answer, wire::Outcome::Builder outcome) {
     attest::write(answer.receipt, outcome.initReceipt());
     outcome.setReplayed(answer.replayed);
     auto fresh = outcome.getFresh();
@@ -172,44 +226,45 @@ class HostPort final : public Strict<wire::Supervisor> {
 
  protected:
   kj::Promise<void> hello(HelloContext context) override {
+    auto params = context.getParams();
     auto result = context.getResults().initResult();
-    if (context.getParams().getProtocol() != wire::PROTOCOL_VERSION) {
-      write(OTHER_VERSION, result.initRefusal());
+    if (params.getProtocol() != wire::PROTOCOL_VERSION) {
+      refuse(OTHER_VERSION, result.initRefusal());
+      return kj::READY_NOW;
+    }
+    if (greeted) {
+      refuse(SAID_HELLO, result.initRefusal());
       return kj::READY_NOW;
     }
     greeted = true;
-    auto& ledger = supervisor.book();
-    auto info = result.initInfo();
-    info.setProtocol(wire::PROTOCOL_VERSION);
-    info.setRelease(PRAEFECTUS_RELEASE);
-    write(ledger.id(), info.initLedger());
-    info.setReceiptKey(bytesOf(ledger.receiptKey()));
-    info.setSubject(supervisor.subjectName());
-    info.setActing(supervisor.mayAct());
-    info.setRecovered(ledger.recovered().settled);
+    rolledBack = !knows(params.getSeen());
+    KJ_IF_MAYBE (why, barred()) {
+      refuse(*why, result.initRefusal());
+      return kj::READY_NOW;
+    }
+    writeInfo(result.initInfo());
     return kj::READY_NOW;
   }
 
   kj::Promise<void> open(OpenContext context) override {
     auto results = context.getResults();
-    auto opened = greeted ? supervisor.open(kj::str(context.getParams().getSession()),
-                                            kj::str(context.getParams().getTurn()))
-                          : Result<kj::Own<Session>>(NO_HELLO);
+    auto opened = ifGreeted<kj::Own<Session>>(
+        [&]() { return supervisor.open(kj::str(context.getParams().getSession())); });
     if (!opened.ok()) {
-      write(opened.refusal(), results.initResult().initRefusal());
+      refuse(opened.refusal(), results.initResult().initRefusal());
       return kj::READY_NOW;
     }
-    results.initResult().setOpened();
+    results.initResult().setDone();
     results.setSession(kj::heap<SessionPort>(supervisor, kj::mv(*opened)));
     return kj::READY_NOW;
   }
 
   kj::Promise<void> status(StatusContext context) override {
     auto result = context.getResults().initResult();
-    auto found = greeted ? supervisor.book().find(context.getParams().getOperation())
-                         : Result<ledger::Found>(NO_HELLO);
+    auto operation = context.getParams().getOperation();
+    auto found = ifGreeted<ledger::Found>([&]() { return supervisor.book().find(operation); });
     if (!found.ok()) {
-      write(found.refusal(), result.initRefusal());
+      refuse(found.refusal(), result.initRefusal());
       return kj::READY_NOW;
     }
     KJ_SWITCH_ONEOF(*found) {
@@ -217,34 +272,103 @@ class HostPort final : public Strict<wire::Supervisor> {
       KJ_CASE_ONEOF(conflict, ledger::Conflict) { result.setUnknown(); }
       KJ_CASE_ONEOF(open, ledger::Open) { result.setOpen(); }
       KJ_CASE_ONEOF(receipt, attest::Envelope) { attest::write(receipt, result.initEnded()); }
+      KJ_CASE_ONEOF(elsewhere, ledger::Elsewhere) {
+        refuse(ledger::ARCHIVED, result.initRefusal());
+      }
+      KJ_CASE_ONEOF(damaged, ledger::Damaged) { refuse(ledger::DAMAGED, result.initRefusal()); }
     }
     return kj::READY_NOW;
   }
 
+  kj::Promise<void> stop(StopContext context) override {
+    supervisor.stop(context.getParams().getSession(), context.getParams().getTurn());
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> revoke(RevokeContext context) override {
+    context.allowCancellation();
+    auto envelope = attest::readEnvelope(context.getParams().getRevocation());
+    context.releaseParams();
+    KJ_IF_MAYBE (why, barred()) envelope = *why;
+    if (!envelope.ok()) {
+      refuse(envelope.refusal(), context.getResults().initResult().initRefusal());
+      return kj::READY_NOW;
+    }
+    return supervisor.revoke(kj::mv(*envelope)).then([this, context](Result<Done> done) mutable {
+      writeDone(supervisor, nullptr, done, context.getResults().initResult());
+    });
+  }
+
  private:
+  // Why nothing is served on this connection.
+  kj::Maybe<Refusal> barred() const {
+    if (rolledBack) return ROLLED_BACK;
+    if (!greeted) return NO_HELLO;
+    return nullptr;
+  }
+
+  template <typename T, typename Deed>
+  Result<T> ifGreeted(Deed&& deed) {
+    KJ_IF_MAYBE (why, barred()) return *why;
+    return deed();
+  }
+
+  void refuse(const Refusal& refusal, wire::HostRefusal::Builder to) {
+    writeRefusal(supervisor, nullptr, "", refusal, to);
+  }
+
+  // Whether the ledger contains what the host has seen of it; an empty head has seen nothing.
+  bool knows(wire::Head::Reader seen) {
+    if (seen.getSequence() == 0) return true;
+    KJ_IF_MAYBE (link, fixed<32>(seen.getLink())) {
+      return supervisor.book().contains({seen.getSequence(), *link});
+    }
+    return false;
+  }
+
+  void writeInfo(wire::SupervisorInfo::Builder info) {
+    auto& ledger = supervisor.book();
+    info.setProtocol(wire::PROTOCOL_VERSION);
+    info.setRelease(PRAEFECTUS_RELEASE);
+    write(ledger.id(), info.initLedger());
+    info.setReceiptKey(bytesOf(ledger.receiptKey()));
+    info.setSubject(supervisor.subjectName());
+    info.setActing(supervisor.mayAct());
+    info.setRecovered(ledger.recovered().settled);
+    info.setClockTrusted(supervisor.clockTrusted());
+    auto head = ledger.head();
+    info.initHead().setSequence(head.sequence);
+    info.getHead().setLink(bytesOf(head.link));
+    auto former = ledger.formerReceiptKeys();
+    auto keys = info.initFormerKeys(static_cast<capnp::uint>(former.size()));
+    for (capnp::uint i = 0; i < keys.size(); ++i) keys.set(i, bytesOf(former[i]));
+  }
+
   Supervisor& supervisor;
   bool greeted = false;
+  bool rolledBack = false;
 };
 
+// Without a ledger nobody can sign, so these refusals carry no proof.
 class RefusingPort final : public Strict<wire::Supervisor> {
  public:
   explicit RefusingPort(Refusal why) : why(why) {}
 
  protected:
-  kj::Promise<void> hello(HelloContext context) override {
-    write(why, context.getResults().initResult().initRefusal());
-    return kj::READY_NOW;
-  }
-  kj::Promise<void> open(OpenContext context) override {
-    write(why, context.getResults().initResult().initRefusal());
-    return kj::READY_NOW;
-  }
-  kj::Promise<void> status(StatusContext context) override {
-    write(why, context.getResults().initResult().initRefusal());
+  kj::Promise<void> hello(HelloContext context) override { return refuse(context); }
+  kj::Promise<void> open(OpenContext context) override { return refuse(context); }
+  kj::Promise<void> status(StatusContext context) override { return refuse(context); }
+  kj::Promise<void> revoke(RevokeContext context) override { return refuse(context); }
+  // Nothing runs here, so what is to be stopped is stopped.
+  kj::Promise<void> stop(StopContext) override { return kj::READY_NOW; }
+
+ private:
+  template <typename Context>
+  kj::Promise<void> refuse(Context& context) {
+    write(why, context.getResults().initResult().initRefusal().initRefusal());
     return kj::READY_NOW;
   }
 
- private:
   Refusal why;
 };
 

@@ -105,7 +105,8 @@ class Main {
     memcpy(publisher.data(), attest::PUBLISHER_KEY, publisher.size());
     ring.add(attest::Purpose::PUBLISHER, attest::PUBLISHER_ISSUER, attest::PUBLISHER_KEY_ID,
              publisher);
-    auto made = ledger::Ledger::create(ledgerFolder, ring);
+    SystemClock clock;
+    auto made = ledger::Ledger::create(ledgerFolder, ring, {clock.wallMs(), clock.bootMs()});
     if (!made.ok())
       context.exitError(kj::str(nameOf(made.refusal().code), ": ", made.refusal().detail));
     return true;
@@ -132,7 +133,7 @@ class Main {
     auto peer = peerOf(socket.get());
     SystemClock clock;
 
-    auto opened = ledger::Ledger::open(ledgerFolder, clock.wallMs());
+    auto opened = ledger::Ledger::open(ledgerFolder, {clock.wallMs(), clock.bootMs()});
     if (!opened.ok()) {
       Channel channel(*io.lowLevelProvider, kj::mv(socket), serveRefusal(opened.refusal()));
       channel.onDisconnect().wait(io.waitScope);
@@ -142,7 +143,8 @@ class Main {
     DesktopLock desktop(display == nullptr ? "none" : display);
     DesktopHelpers helpers(*io.lowLevelProvider, timer, *launcher, (*opened)->ring(),
                            kj::mv(image));
-    Supervisor supervisor(**opened, helpers, desktop, clock, timer, kj::str("uid:", peer->uid));
+    TimeKeeper time(clock, (*opened)->clockMemory());
+    Supervisor supervisor(**opened, helpers, desktop, time, timer, kj::str("uid:", peer->uid));
     {
       Channel channel(*io.lowLevelProvider, kj::mv(socket), servePort(supervisor));
       channel.onDisconnect().wait(io.waitScope);

@@ -7,8 +7,7 @@ namespace praefectus {
 Result<HelperLink*> Session::helper(kj::WaitScope& wait) {
   KJ_IF_MAYBE (present, link) {
     if ((*present)->alive()) return present->get();
-    link = nullptr;
-    frames.voidAll();
+    endHelper();
   }
   if (failures >= bounds::STARTS) return KJ_ASSERT_NONNULL(firstCause);
 
@@ -29,8 +28,36 @@ kj::Maybe<HelperLink&> Session::liveHelper() const {
 }
 
 void Session::endHelper() {
+  if (link != nullptr) ++lost;
   link = nullptr;
   frames.voidAll();
+}
+
+uint64_t Session::losses() const {
+  KJ_IF_MAYBE (held, link) return lost + ((*held)->alive() ? 0 : 1);
+  return lost;
+}
+
+Result<Done> Session::beginTurn(kj::String turn) {
+  if (closed) return Refusal{RefusalCode::NO_ACTIVE_SESSION, "The session was closed."_kj};
+  if (!isIdentifier(turn)) {
+    return Refusal{RefusalCode::MALFORMED, "A turn's name must be an identifier."_kj};
+  }
+  if (begun.contains(turn)) {
+    return Refusal{RefusalCode::OPERATION_CONFLICT, "This turn has begun before."_kj};
+  }
+  if (begun.size() >= bounds::TURNS) {
+    return Refusal{RefusalCode::BUSY, "This session had too many turns; open another one."_kj};
+  }
+  endTurn();
+  begun.insert(kj::str(turn));
+  present = kj::mv(turn);
+  return Done{};
+}
+
+void Session::endTurn() {
+  leases.closeAll();
+  present = nullptr;
 }
 
 uint64_t Session::generation() const {

@@ -1,9 +1,12 @@
-// One host session: its turn, its frames, its helper, and whether it must observe before it acts.
+// One host session: its turn, its leases, its frames, its helper, and whether it must observe
+// before it acts.
 #pragma once
 
 #include "supervisor/dispatch.h"
 #include "supervisor/frames.h"
+#include "supervisor/leases.h"
 
+#include <kj/map.h>
 #include <kj/refcount.h>
 
 namespace praefectus {
@@ -18,15 +21,23 @@ class HelperSource {
 // Shared by the host's capability and the operations in flight; outlives both.
 class Session : public kj::Refcounted {
  public:
-  Session(uint64_t serial, kj::String id, kj::String turn, const Clock& clock, HelperSource& source)
-      : serial(serial), id(kj::mv(id)), turn(kj::mv(turn)), frames(clock), source(source) {}
+  Session(uint64_t serial, kj::String id, const Clock& clock, HelperSource& source)
+      : serial(serial), id(kj::mv(id)), frames(clock), source(source) {}
 
   const uint64_t serial;  // Key of this session's place in the queue.
   const kj::String id;
-  const kj::String turn;
   Frames frames;
+  Leases leases;
   bool mustObserve = false;  // The last mutation ended as outcomeUnknown.
   bool closed = false;
+  uint64_t refusals = 0;  // Signed so far.
+
+  // Nothing between turns.
+  const kj::Maybe<kj::String>& turn() const { return present; }
+  // Ends the present one. Refuses NO_ACTIVE_SESSION, MALFORMED, OPERATION_CONFLICT when the turn
+  // had begun before, BUSY when there were too many; then the present one goes on.
+  Result<Done> beginTurn(kj::String turn);
+  void endTurn();
 
   // The session's helper, started when there is none alive. After bounds::STARTS starts failed in a
   // row the first cause is repeated and nothing is started any more.
@@ -36,10 +47,15 @@ class Session : public kj::Refcounted {
   kj::Maybe<HelperLink&> liveHelper() const;
   // Generation of the helper that is alive now; 0 when none is.
   uint64_t generation() const;
+  // How many helpers this session has lost, a dead one that nobody has noticed yet included.
+  uint64_t losses() const;
   void endHelper();
 
  private:
   HelperSource& source;
+  kj::Maybe<kj::String> present;
+  kj::HashSet<kj::String> begun;
+  uint64_t lost = 0;
   mutable kj::Maybe<kj::Own<HelperLink>> link;
   unsigned failures = 0;
   kj::Maybe<Refusal> firstCause;

@@ -23,34 +23,51 @@ struct Operation {
         approved(kj::mv(approved)),
         listener(kj::mv(listener)),
         deadline(deadline),
-        cancelSignal(kj::newPromiseAndFulfiller<void>()),
-        cancelSeen(cancelSignal.promise.fork()) {}
+        signal(kj::newPromiseAndFulfiller<void>()),
+        signalled(signal.promise.fork()) {}
 
   const attest::Grant& grant() const { return approved.grant; }
   const Action& action() const { return approved.action; }
 
-  void cancel() {
-    cancelled = true;
-    cancelSignal.fulfiller->fulfill();
+  // The first reason counts, except that a cancellation wins over every other.
+  void withdraw(Stop why) {
+    if (withdrawn == nullptr || why == Stop::CANCELLED) withdrawn = why;
+    signal.fulfiller->fulfill();
   }
 
   // What the ledger is told before anything is sent.
   ledger::Claim claim(int64_t wallMs) const {
     auto& g = grant();
-    return {kj::str(g.operation), g.actionHash,     g.actionClass,  kj::str(action().kind()),
-            kj::str(g.issuer),    kj::str(g.keyId), g.hash,         kj::str(g.subject),
-            kj::str(g.session),   kj::str(g.turn),  helper.clone(), wallMs};
+    return {kj::str(g.operation),
+            g.actionHash,
+            g.actionClass,
+            kj::str(action().kind()),
+            action().mode,
+            g.risk,
+            action().verification.kind(),
+            g.rights,
+            kj::str(g.issuer),
+            kj::str(g.keyId),
+            g.hash,
+            g.policyGeneration,
+            kj::str(lease),
+            kj::str(g.subject),
+            kj::str(g.session),
+            kj::str(g.turn),
+            helper.clone(),
+            wallMs};
   }
 
   kj::Own<Session> session;
   Approved approved;
   kj::Own<Listener> listener;
   const uint64_t deadline;        // Milliseconds since boot.
+  kj::String lease;               // The one that covers it; set at admission.
   attest::HelperIdentity helper;  // Set once one has prepared it.
-  bool cancelled = false;
+  kj::Maybe<Stop> withdrawn;
   kj::Maybe<attest::Envelope> receipt;  // Set when it has ended.
-  kj::PromiseFulfillerPair<void> cancelSignal;
-  kj::ForkedPromise<void> cancelSeen;
+  kj::PromiseFulfillerPair<void> signal;
+  kj::ForkedPromise<void> signalled;
   kj::Maybe<kj::ForkedPromise<kj::Own<Answer>>> answer;
 };
 
@@ -88,8 +105,16 @@ Refusal refusalFor(Stop stop) {
   switch (stop) {
     case Stop::CANCELLED:
       return {RefusalCode::ABORTED, "The operation was cancelled before anything was sent."_kj};
+    case Stop::USER_STOPPED:
+      return {RefusalCode::USER_STOPPED, "The person stopped this turn."_kj};
     case Stop::EXPIRED:
       return {RefusalCode::TIMEOUT, "The time ran out before anything was sent."_kj};
+    case Stop::REVOKED:
+      return {RefusalCode::REVOKED, "The grant was revoked before anything was sent."_kj};
+    case Stop::LEASE_ENDED:
+      return {RefusalCode::LEASE_MISSING, "The lease ended before anything was sent."_kj};
+    case Stop::CLOCK_JUMPED:
+      return {RefusalCode::CLOCK_UNTRUSTED, "The wall clock jumped before anything was sent."_kj};
     case Stop::HELPER_GONE:
       return {RefusalCode::SERVICE_UNAVAILABLE, "The helper ended before anything was sent."_kj};
   }
@@ -99,9 +124,14 @@ Refusal refusalFor(Stop stop) {
 ledger::Ending endingFor(Stop stop, int64_t wallMs) {
   switch (stop) {
     case Stop::CANCELLED:
+    case Stop::USER_STOPPED:
       return cancelledBeforeEffect(wallMs);
     case Stop::EXPIRED:
       return expiredBeforeEffect(wallMs);
+    case Stop::REVOKED:
+    case Stop::LEASE_ENDED:
+    case Stop::CLOCK_JUMPED:
+      return rejected(refusalFor(stop).code, wallMs);
     case Stop::HELPER_GONE:
       return notSent(RefusalCode::SERVICE_UNAVAILABLE, wallMs);
   }
@@ -146,6 +176,8 @@ kj::Promise<kj::Own<Answer>> Supervisor::execute(Session& session, Submission su
     KJ_CASE_ONEOF(receipt, attest::Envelope) { return recorded(kj::mv(receipt), true); }
     KJ_CASE_ONEOF(conflict, ledger::Conflict) { return refused(CONFLICT); }
     KJ_CASE_ONEOF(open, ledger::Open) { return refused(UNSETTLED); }
+    KJ_CASE_ONEOF(elsewhere, ledger::Elsewhere) { return refused(ledger::ARCHIVED); }
+    KJ_CASE_ONEOF(damaged, ledger::Damaged) { return refused(ledger::DAMAGED); }
     KJ_CASE_ONEOF(unknown, ledger::Unknown) {}
   }
   if (inFlight.size() >= bounds::IN_FLIGHT) return refused(TOO_MANY);
@@ -167,14 +199,21 @@ kj::Promise<kj::Own<Answer>> Supervisor::execute(Session& session, Submission su
 kj::Own<Answer> Supervisor::carryOut(Operation& op, kj::WaitScope& wait) {
   auto& session = *op.session;
   auto turn = sessions.enter(session.serial).wait(wait);
-  auto alone = windows.enter(op.action().window.window).wait(wait);
+  auto alone = windows.enter(op.action().window().window).wait(wait);
 
   // 6  Admitted: the facts that age. A no leaves no trace, and the id can still be used.
-  auto admitted = admit(op.approved, session, clock);
-  if (!admitted.ok()) return refused(admitted.refusal());
+  KJ_IF_MAYBE (why, op.withdrawn) return refused(refusalFor(*why));
+  auto lease = admitted(op.grant(), session);
+  if (!lease.ok()) return refused(lease.refusal());
+  op.lease = kj::str(*lease);
   auto held = actor.hold();
   if (!held.ok()) return refused(held.refusal());
-  auto fit = admitMutation(op.approved, session);
+  if (op.action().frame() == nullptr) {
+    // Only what was observed needs the helper that observed it.
+    auto started = helperFor(session, op.deadline, wait);
+    if (!started.ok()) return refused(started.refusal());
+  }
+  auto fit = admitMutation(op.action(), session, clock);
   if (!fit.ok()) return refused(fit.refusal());
   KJ_IF_MAYBE (stop, mustStop(op)) return refused(refusalFor(*stop));
   auto& helper = KJ_ASSERT_NONNULL(session.liveHelper());
@@ -183,10 +222,10 @@ kj::Own<Answer> Supervisor::carryOut(Operation& op, kj::WaitScope& wait) {
   // 7  Prepared: the live target was resolved and is still what was observed. Nothing is changed.
   const Hash nonce = attest::random<32>();
   auto prepared = helper.prepare(op.action(), nonce, remaining(op.deadline))
-                      .exclusiveJoin(op.cancelSeen.addBranch().then(
+                      .exclusiveJoin(op.signalled.addBranch().then(
                           []() { return Result<PreparedHandle>(refusalFor(Stop::CANCELLED)); }))
                       .wait(wait);
-  if (op.cancelled) return refused(refusalFor(Stop::CANCELLED));
+  KJ_IF_MAYBE (why, op.withdrawn) return refused(refusalFor(*why));
   if (!prepared.ok()) {
     auto code = prepared.refusal().code;
     if (!concernsTarget(code)) return refused(prepared.refusal());
@@ -196,7 +235,7 @@ kj::Own<Answer> Supervisor::carryOut(Operation& op, kj::WaitScope& wait) {
   op.listener->reached(wire::Stage::PREPARED);
 
   // 8  Claimed: durable before the first byte of the effect leaves this process.
-  auto claimed = recordedIn(ledger.claim(op.claim(clock.wallMs())), wait);
+  auto claimed = inTime(ledger.claim(op.claim(clock.wallMs()))).wait(wait);
   if (!claimed.ok()) return refused(claimed.refusal());
   session.frames.spend();
   op.listener->reached(wire::Stage::CLAIMED);
@@ -214,9 +253,10 @@ kj::Own<Answer> Supervisor::carryOut(Operation& op, kj::WaitScope& wait) {
 
   // 12  A fresh observation, unless the outcome is unknown (then the host has to look by itself),
   //     nothing was sent, or nobody is left to look.
-  if (answer->refusal == nullptr && !session.mustObserve && !session.closed &&
+  bool ofWindow = !op.action().target.is<DesktopTarget>();
+  if (ofWindow && answer->refusal == nullptr && !session.mustObserve && !session.closed &&
       !performed.is<NothingSent>()) {
-    auto fresh = look(session, op.action().window, false, clock.bootMs() + READ_MS, wait);
+    auto fresh = look(session, op.action().window(), false, clock.bootMs() + READ_MS, wait);
     if (fresh.ok()) {
       answer->fresh = kj::mv(*fresh);
     } else {
@@ -229,9 +269,14 @@ kj::Own<Answer> Supervisor::carryOut(Operation& op, kj::WaitScope& wait) {
 // ---- what the itinerary calls ------------------------------------------------------------------
 
 kj::Maybe<Stop> Supervisor::mustStop(const Operation& op) const {
-  // Cancel wins over an expired deadline.
-  if (op.cancelled) return Stop::CANCELLED;
+  // A cancellation, or whatever else withdrew it, wins over an expired deadline.
+  KJ_IF_MAYBE (why, op.withdrawn) return *why;
   if (clock.bootMs() >= op.deadline) return Stop::EXPIRED;
+  auto scope = leaseScope(*op.session, revocations, clock);
+  if (!op.session->leases.isOpen(op.grant().issuer, op.lease, scope)) {
+    return op.session->liveHelper() == nullptr ? Stop::HELPER_GONE : Stop::LEASE_ENDED;
+  }
+  if (!clock.trusted()) return Stop::CLOCK_JUMPED;
   if (op.session->liveHelper() == nullptr) return Stop::HELPER_GONE;
   return nullptr;
 }
@@ -241,8 +286,9 @@ ledger::Ending Supervisor::endingOf(const Operation& op, const Hash& nonce,
   int64_t now = clock.wallMs();
   KJ_SWITCH_ONEOF(performed) {
     KJ_CASE_ONEOF(facts, FactsHeld) {
-      bool interrupted = op.cancelled || clock.bootMs() >= op.deadline;
-      return endingFor(op.action().verification, judge(op.action(), nonce, facts.get()),
+      bool interrupted = op.withdrawn != nullptr || clock.bootMs() >= op.deadline;
+      Terms asked{op.action().verification.kind(), op.action().mode, op.grant().rights};
+      return endingFor(asked, judge(op.action(), nonce, facts.get()),
                        interrupted ? Interruption::CANCELLED_OR_LATE : Interruption::NONE, now);
     }
     KJ_CASE_ONEOF(refusal, RefusedBySelf) { return rejected(refusal.code, now); }
@@ -256,7 +302,7 @@ ledger::Ending Supervisor::endingOf(const Operation& op, const Hash& nonce,
 
 kj::Own<Answer> Supervisor::settle(Operation& op, ledger::Ending ending, kj::WaitScope& wait) {
   bool unknown = ending.terminal == Terminal::OUTCOME_UNKNOWN;
-  auto receipt = recordedIn(ledger.settle(kj::str(op.grant().operation), kj::mv(ending)), wait);
+  auto receipt = inTime(ledger.settle(kj::str(op.grant().operation), kj::mv(ending))).wait(wait);
   if (unknown || !receipt.ok()) op.session->mustObserve = true;
   if (!receipt.ok()) return refused(UNRECORDED);
   op.receipt = receipt->clone();
@@ -264,7 +310,7 @@ kj::Own<Answer> Supervisor::settle(Operation& op, ledger::Ending ending, kj::Wai
 }
 
 kj::Own<Answer> Supervisor::conclude(Operation& op, ledger::Ending ending, kj::WaitScope& wait) {
-  auto receipt = recordedIn(ledger.conclude(op.claim(clock.wallMs()), kj::mv(ending)), wait);
+  auto receipt = inTime(ledger.conclude(op.claim(clock.wallMs()), kj::mv(ending))).wait(wait);
   if (!receipt.ok()) return refused(receipt.refusal());
   op.receipt = receipt->clone();
   return recorded(kj::mv(*receipt), false);
@@ -272,19 +318,25 @@ kj::Own<Answer> Supervisor::conclude(Operation& op, ledger::Ending ending, kj::W
 
 // A write that does not come back may be on disk or not, as one that failed: the same caution.
 template <typename T>
-Result<T> Supervisor::recordedIn(kj::Promise<Result<T>> write, kj::WaitScope& wait) {
+kj::Promise<Result<T>> Supervisor::inTime(kj::Promise<Result<T>> write) {
   kj::Promise<Result<T>> late = timer.afterDelay(bounds::LEDGER).then([this]() -> Result<T> {
     stalled = true;
     return STOPPED;
   });
-  return write.exclusiveJoin(kj::mv(late)).wait(wait);
+  return write.exclusiveJoin(kj::mv(late));
 }
 
 Result<Approved> Supervisor::approve(const Session& session, Submission& submission) const {
   if (!usable()) return STOPPED;
   auto grant = attest::openGrant(ledger.ring(), submission.grant);
   if (!grant.ok()) return grant.refusal();
-  return match(kj::mv(*grant), kj::mv(submission.action), ledger.id(), subject, session);
+  return match(kj::mv(*grant), kj::mv(submission.action), party(), session);
+}
+
+Result<kj::StringPtr> Supervisor::admitted(const attest::Grant& grant,
+                                           const Session& session) const {
+  if (isStopped(session.id, grant.turn)) return refusalFor(Stop::USER_STOPPED);
+  return admit(grant, session, revocations, clock);
 }
 
 // Reads change nothing and are not recorded. Their grants count uses, in memory.
@@ -295,8 +347,8 @@ Result<Approved> Supervisor::approveRead(const Session& session, Submission& sub
   if (approved->action.kind() != kind) {
     return Refusal{RefusalCode::MALFORMED, "This action is not what is asked for."_kj};
   }
-  auto admitted = admit(*approved, session, clock);
-  if (!admitted.ok()) return admitted.refusal();
+  auto lease = admitted(approved->grant, session);
+  if (!lease.ok()) return lease.refusal();
   auto counted = countUse(approved->grant);
   if (!counted.ok()) return counted.refusal();
   return kj::mv(*approved);
@@ -335,6 +387,16 @@ Result<HelperLink*> Supervisor::helperFor(Session& session, uint64_t deadline,
   return helper;
 }
 
+// A read that waited for its turn, or for a helper, is asked again for what ages.
+Result<HelperLink*> Supervisor::helperForRead(Session& session, const attest::Grant& grant,
+                                              uint64_t deadline, kj::WaitScope& wait) {
+  auto helper = helperFor(session, deadline, wait);
+  if (!helper.ok()) return helper;
+  auto lease = admitted(grant, session);
+  if (!lease.ok()) return lease.refusal();
+  return helper;
+}
+
 Result<ObservationHeld> Supervisor::look(Session& session, const WindowRef& window, bool picture,
                                          uint64_t deadline, kj::WaitScope& wait) {
   auto helper = helperFor(session, deadline, wait);
@@ -355,10 +417,12 @@ kj::Promise<Result<ObservationHeld>> Supervisor::observe(Session& session, Submi
   auto approved = approveRead(session, submission, "observe");
   if (!approved.ok()) return Result<ObservationHeld>(approved.refusal());
   return inTurn<ObservationHeld>(
-      session, [this, window = approved->action.window,
-                picture = approved->action.act.get<ObserveAct>().picture,
-                deadline = readDeadline(*approved)](Session& own, kj::WaitScope& wait) {
-        return look(own, window, picture, deadline, wait);
+      session, [this, deadline = readDeadline(*approved), read = kj::mv(*approved)](
+                   Session& own, kj::WaitScope& wait) {
+        auto helper = helperForRead(own, read.grant, deadline, wait);
+        if (!helper.ok()) return Result<ObservationHeld>(helper.refusal());
+        bool picture = read.action.act.get<ObserveAct>().picture;
+        return look(own, read.action.window(), picture, deadline, wait);
       });
 }
 
@@ -366,8 +430,9 @@ kj::Promise<Result<DesktopHeld>> Supervisor::list(Session& session, Submission s
   auto approved = approveRead(session, submission, "list");
   if (!approved.ok()) return Result<DesktopHeld>(approved.refusal());
   return inTurn<DesktopHeld>(
-      session, [this, deadline = readDeadline(*approved)](Session& own, kj::WaitScope& wait) {
-        auto helper = helperFor(own, deadline, wait);
+      session, [this, deadline = readDeadline(*approved), grant = kj::mv(approved->grant)](
+                   Session& own, kj::WaitScope& wait) {
+        auto helper = helperForRead(own, grant, deadline, wait);
         if (!helper.ok()) return Result<DesktopHeld>(helper.refusal());
         return (*helper)->list(remaining(deadline)).wait(wait);
       });
@@ -418,28 +483,115 @@ uint64_t Supervisor::readDeadline(const Approved& approved) const {
 bool Supervisor::cancel(Session& session, kj::StringPtr id) {
   KJ_IF_MAYBE (operation, inFlight.find(id)) {
     if ((*operation)->session.get() != &session || (*operation)->receipt != nullptr) return false;
-    (*operation)->cancel();
+    (*operation)->withdraw(Stop::CANCELLED);
     return true;
   }
   return false;
 }
 
-Result<kj::Own<Session>> Supervisor::open(kj::String id, kj::String turn) {
-  if (!isIdentifier(id) || !isIdentifier(turn)) {
-    return Refusal{RefusalCode::MALFORMED, "Session and turn must be identifiers."_kj};
+Result<kj::Own<Session>> Supervisor::open(kj::String id) {
+  if (!isIdentifier(id)) {
+    return Refusal{RefusalCode::MALFORMED, "A session's name must be an identifier."_kj};
   }
   if (liveSessions >= bounds::SESSIONS) {
     return Refusal{RefusalCode::BUSY, "The limit of live sessions is reached."_kj};
   }
   ++liveSessions;
-  return kj::refcounted<Session>(++lastSession, kj::mv(id), kj::mv(turn), clock, helpers);
+  return kj::refcounted<Session>(++lastSession, kj::mv(id), clock, helpers);
 }
 
 void Supervisor::close(Session& session) {
-  for (auto& entry : inFlight) {
-    if (entry.value->session.get() == &session) entry.value->cancel();
-  }
+  withdraw(session, Stop::CANCELLED);
   leave(session);
+}
+
+void Supervisor::withdraw(Session& session, Stop why) {
+  for (auto& entry : inFlight) {
+    if (entry.value->session.get() == &session) entry.value->withdraw(why);
+  }
+}
+
+Result<Done> Supervisor::beginTurn(Session& session, kj::String turn) {
+  if (isStopped(session.id, turn)) return refusalFor(Stop::USER_STOPPED);
+  auto begun = session.beginTurn(kj::mv(turn));
+  if (begun.ok()) withdraw(session, Stop::CANCELLED);  // All of it belongs to earlier turns.
+  return begun;
+}
+
+void Supervisor::endTurn(Session& session) {
+  withdraw(session, Stop::CANCELLED);
+  session.endTurn();
+}
+
+// A stop is remembered by name, since it may come before the turn, or the session, that it means.
+void Supervisor::stop(kj::StringPtr session, kj::StringPtr turn) {
+  if (!isIdentifier(session) || !isIdentifier(turn)) return;  // Nothing can have this name.
+  // Beyond what can be remembered every further turn is stopped, rather than this one forgotten.
+  if (stopped.size() < bounds::STOPS) {
+    stopped.upsert(kj::str(session, ' ', turn), [](kj::String&, kj::String&&) {});
+  }
+  for (auto& entry : inFlight) {
+    auto& grant = entry.value->grant();
+    if (grant.session == session && grant.turn == turn) entry.value->withdraw(Stop::USER_STOPPED);
+  }
+}
+
+bool Supervisor::isStopped(kj::StringPtr session, kj::StringPtr turn) const {
+  return stopped.size() >= bounds::STOPS || stopped.contains(kj::str(session, ' ', turn));
+}
+
+Result<Done> Supervisor::openLease(Session& session, attest::Envelope envelope) {
+  if (!usable()) return STOPPED;
+  auto lease = attest::openLease(ledger.ring(), envelope);
+  if (!lease.ok()) return lease.refusal();
+  if (isStopped(session.id, lease->turn)) return refusalFor(Stop::USER_STOPPED);
+  return admitLease(kj::mv(*lease), attest::digestOf(envelope.body), party(), session, revocations,
+                    clock);
+}
+
+kj::Promise<Result<Done>> Supervisor::revoke(attest::Envelope envelope) {
+  if (!usable()) return Result<Done>(STOPPED);
+  auto revocation = attest::openRevocation(ledger.ring(), envelope);
+  if (!revocation.ok()) return Result<Done>(revocation.refusal());
+  if (!(revocation->audience == ledger.id()) || revocation->subject != subject) {
+    return Result<Done>(
+        Refusal{RefusalCode::POLICY_DENIED, "This was signed for another ledger or subject."_kj});
+  }
+  // The ledger keeps the first one of an id, and would not remember what another one says.
+  if (revocations.has(revocation->issuer, revocation->revocation) &&
+      !revocations.covers(*revocation)) {
+    return Result<Done>(Refusal{RefusalCode::OPERATION_CONFLICT,
+                                "Another revocation of this id was made before."_kj});
+  }
+  // What is taken back is taken back at once, even if it could not be written down.
+  revocations.add(*revocation);
+  for (auto& entry : inFlight) {
+    if (isRevoked(*entry.value)) entry.value->withdraw(Stop::REVOKED);
+  }
+  return inTime(ledger.revoke(kj::mv(envelope), clock.wallMs()));
+}
+
+bool Supervisor::isRevoked(const Operation& op) const {
+  auto& grant = op.grant();
+  return !revocations.check(grant).ok() ||
+         op.session->leases.isRevoked(grant.issuer, op.lease, revocations);
+}
+
+attest::Envelope Supervisor::prove(kj::Maybe<Session&> session, kj::StringPtr operation,
+                                   const Refusal& refusal) {
+  attest::Refused refused;
+  refused.subject = kj::str(subject);
+  refused.sequence = refusals + 1;
+  KJ_IF_MAYBE (concerned, session) {
+    refused.session = kj::str(concerned->id);
+    refused.sequence = ++concerned->refusals;
+  } else {
+    ++refusals;
+  }
+  refused.operation = kj::str(operation);
+  refused.code = refusal.code;
+  refused.at = clock.wallMs();
+  return ledger.sign(kj::mv(refused));
 }
 
 void Supervisor::leave(Session& session) {
@@ -464,13 +616,14 @@ bool Supervisor::isActing(const Session& session) const {
 }
 
 Supervisor::Supervisor(ledger::Ledger& ledger, HelperSource& helpers, Actor& actor,
-                       const Clock& clock, kj::Timer& timer, kj::String subject)
+                       const TimeKeeper& clock, kj::Timer& timer, kj::String subject)
     : ledger(ledger),
       helpers(helpers),
       actor(actor),
       clock(clock),
       timer(timer),
       subject(kj::mv(subject)),
+      revocations(ledger.revocations().clone()),
       fibers(FIBER_STACK),
       operations(*this) {}
 

@@ -48,16 +48,37 @@ struct Answer : kj::Refcounted {
 struct Operation;
 
 // Why an operation that is under way may not go on.
-enum class Stop : uint8_t { CANCELLED, EXPIRED, HELPER_GONE };
+enum class Stop : uint8_t {
+  CANCELLED,
+  USER_STOPPED,
+  EXPIRED,
+  REVOKED,
+  LEASE_ENDED,
+  CLOCK_JUMPED,
+  HELPER_GONE
+};
 
 class Supervisor final : private kj::TaskSet::ErrorHandler {
  public:
-  Supervisor(ledger::Ledger& ledger, HelperSource& helpers, Actor& actor, const Clock& clock,
+  Supervisor(ledger::Ledger& ledger, HelperSource& helpers, Actor& actor, const TimeKeeper& clock,
              kj::Timer& timer, kj::String subject);
   ~Supervisor() noexcept(false);
 
   // Refuses BUSY, MALFORMED.
-  Result<kj::Own<Session>> open(kj::String session, kj::String turn);
+  Result<kj::Own<Session>> open(kj::String session);
+  // Ends the present turn, as endTurn does, and begins this one. Refuses USER_STOPPED when it was
+  // stopped, and as Session::beginTurn; then the present turn goes on.
+  Result<Done> beginTurn(Session& session, kj::String turn);
+  // Withdraws what is in flight, and closes the turn and its leases.
+  void endTurn(Session& session);
+  // Refuses POLICY_DENIED and as admitLease.
+  Result<Done> openLease(Session& session, attest::Envelope lease);
+  // The person's stop of a turn, begun or not: see host.capnp.
+  void stop(kj::StringPtr session, kj::StringPtr turn);
+  // What it takes back is refused from this call on; it is durable when the promise resolves.
+  // Refuses POLICY_DENIED, OPERATION_CONFLICT when another one of its id was made, LEDGER_POISONED.
+  kj::Promise<Result<Done>> revoke(attest::Envelope revocation);
+
   // Nothing new starts in it; what is past admission goes on and is settled, then the helper ends.
   // A read has nobody left to answer and is ended with the helper. This is also what the death of a
   // host means. Once for every session that was opened.
@@ -77,6 +98,11 @@ class Supervisor final : private kj::TaskSet::ErrorHandler {
   // one.
   bool cancel(Session& session, kj::StringPtr operation);
 
+  // Signs that something was not done. `session` is null when none is concerned; `operation` may be
+  // empty.
+  attest::Envelope prove(kj::Maybe<Session&> session, kj::StringPtr operation,
+                         const Refusal& refusal);
+
   // Resolves when every session was left and nothing is in flight: what was dispatched has been
   // settled, and nothing that is still to come refers to this supervisor. One call at a time.
   kj::Promise<void> drained();
@@ -84,6 +110,7 @@ class Supervisor final : private kj::TaskSet::ErrorHandler {
   ledger::Ledger& book() { return ledger; }
   kj::StringPtr subjectName() const { return subject; }
   bool mayAct() { return actor.isFree(); }
+  bool clockTrusted() const { return clock.trusted(); }
 
  private:
   kj::Own<Answer> carryOut(Operation& operation, kj::WaitScope& wait);
@@ -92,10 +119,17 @@ class Supervisor final : private kj::TaskSet::ErrorHandler {
   kj::Maybe<Stop> mustStop(const Operation& operation) const;
   ledger::Ending endingOf(const Operation& operation, const Hash& nonce,
                           const Performed& performed) const;
+  void withdraw(Session& session, Stop why);
+  bool isStopped(kj::StringPtr session, kj::StringPtr turn) const;
+  bool isRevoked(const Operation& operation) const;
+  Party party() const { return {ledger.id(), subject}; }
   Result<Approved> approve(const Session& session, Submission& submission) const;
+  Result<kj::StringPtr> admitted(const attest::Grant& grant, const Session& session) const;
   Result<Approved> approveRead(const Session& session, Submission& submission, kj::StringPtr kind);
   Result<Done> countUse(const attest::Grant& grant);
   Result<HelperLink*> helperFor(Session& session, uint64_t deadline, kj::WaitScope& wait);
+  Result<HelperLink*> helperForRead(Session& session, const attest::Grant& grant, uint64_t deadline,
+                                    kj::WaitScope& wait);
   Result<ObservationHeld> look(Session& session, const WindowRef& window, bool picture,
                                uint64_t deadline, kj::WaitScope& wait);
   template <typename Work>
@@ -103,7 +137,7 @@ class Supervisor final : private kj::TaskSet::ErrorHandler {
   template <typename T, typename Work>
   kj::Promise<Result<T>> inTurn(Session& session, Work work);
   template <typename T>
-  Result<T> recordedIn(kj::Promise<Result<T>> write, kj::WaitScope& wait);
+  kj::Promise<Result<T>> inTime(kj::Promise<Result<T>> write);
   bool usable() const { return !stalled && ledger.usable(); }
   bool isActing(const Session& session) const;
   void forgetExpiredReads();
@@ -114,14 +148,17 @@ class Supervisor final : private kj::TaskSet::ErrorHandler {
   ledger::Ledger& ledger;
   HelperSource& helpers;
   Actor& actor;
-  const Clock& clock;
+  const TimeKeeper& clock;
   kj::Timer& timer;
   const kj::String subject;
+  ledger::Revocations revocations;
 
   bool ending = false;
   bool stalled = false;  // A write to the ledger has not come back in time.
   uint64_t lastSession = 0;
   unsigned liveSessions = 0;
+  uint64_t refusals = 0;            // Signed so far that concern no session.
+  kj::HashSet<kj::String> stopped;  // "session turn"; identifiers have no spaces.
   kj::Maybe<kj::Own<kj::PromiseFulfiller<void>>> lastLeft;
   kj::HashMap<kj::String, Operation*> inFlight;  // By operation id.
   struct ReadUse {

@@ -24,12 +24,21 @@ constexpr Refusal NOT_KNOWN = {
 constexpr Refusal NONSENSE = {RefusalCode::SERVICE_MISMATCH,
                               "The supervisor broke the protocol."_kj};
 constexpr Refusal FORGED = {RefusalCode::SERVICE_MISMATCH,
-                            "The receipt is not this ledger's, or not of this request."_kj};
+                            "The answer is not signed by this ledger, or not of this request."_kj};
 
 int64_t wallMs() {
   timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
   return static_cast<int64_t>(now.tv_sec) * 1000 + now.tv_nsec / 1'000'000;
+}
+
+// Ids whose first digits are the time, so that they sort as they were made.
+kj::String newId(kj::StringPtr prefix) {
+  auto nonce = attest::random<10>();
+  auto time = static_cast<uint64_t>(wallMs());
+  kj::byte digits[6];
+  for (int i = 0; i < 6; ++i) digits[i] = static_cast<kj::byte>(time >> (40 - 8 * i));
+  return kj::str(prefix, hex(digits), "-", hex(bytesOf(nonce)));
 }
 
 // A refusal's sentence lives as long as the program: the supervisor has a few dozen of them. One
@@ -72,6 +81,7 @@ kj::Promise<Result<T>> worded(kj::Timer& timer, kj::Duration within, kj::Promise
 
 // The supervisor keeps its own deadlines; these are for one that is stopped or stuck.
 constexpr kj::Duration BRIEF = bounds::HELLO;
+constexpr kj::Duration WRITING = bounds::LEDGER;
 constexpr kj::Duration READING = bounds::SPAWN + bounds::HELLO + 2 * bounds::READ;
 constexpr kj::Duration ACTING =
     bounds::ACTION_TIMEOUT_MS * kj::MILLISECONDS + 3 * bounds::LEDGER + READING;
@@ -106,19 +116,83 @@ class ProgressPort final : public Strict<wire::Progress> {
 struct Signer {
   const Authority& authority;
   const HostInfo& info;
+
+  // Fills in what is the same in everything this host signs.
+  template <typename Body>
+  void sign(Body& body) const {
+    body.issuer = kj::str(authority.issuer());
+    body.keyId = kj::str(authority.keyId());
+    body.audience = info.ledger;
+    body.subject = kj::str(info.subject);
+  }
+
+  // The supervisor's word, which has to be signed, for this session (or none) and this very code.
+  template <typename Keep>
+  Refusal refusal(wire::HostRefusal::Reader from, kj::StringPtr session, Keep&& keep) const {
+    auto said = readRefusal(from.getRefusal());
+    auto sealed = attest::readEnvelope(from.getProof());
+    if (!sealed.ok()) return FORGED;
+    auto refused = attest::openRefused(info.receiptKey, *sealed);
+    if (!refused.ok() || refused->code != said.code || refused->session != session ||
+        refused->subject != info.subject || !(refused->ledger == info.ledger)) {
+      return FORGED;
+    }
+    keep(kj::mv(*sealed));
+    return said;
+  }
+
+  // Nothing when no key of the ledger signed it.
+  kj::Maybe<attest::Receipt> open(const attest::Envelope& sealed) const {
+    auto receipt = attest::openReceipt(info.receiptKey, sealed);
+    for (size_t i = info.formerKeys.size(); !receipt.ok() && i > 0; --i) {
+      receipt = attest::openReceipt(info.formerKeys[i - 1], sealed);
+    }
+    if (!receipt.ok() || !(receipt->ledger.key == info.ledger.key)) return nullptr;
+    return kj::mv(*receipt);
+  }
+};
+
+// The leases that this side has opened, so that it knows when the next one is due.
+class LeaseBook {
+ public:
+  // Whether one of them covers this for a while yet.
+  bool covers(ActionClass actionClass, const WindowRef& target) const {
+    for (auto& lease : leases) {
+      bool whole = lease.target == WindowRef{};
+      if (lease.classes.has(actionClass) && (whole || lease.target == target) &&
+          lease.expires > wallMs() + MARGIN_MS) {
+        return true;
+      }
+    }
+    return false;
+  }
+  void add(const Opening& opening) {
+    if (opening.frame != nullptr) return;  // Ends with its frame, which is not followed here.
+    leases.add(Kept{opening.classes, opening.target, wallMs() + opening.validForMs});
+  }
+  void clear() { leases.clear(); }
+
+ private:
+  static constexpr int64_t MARGIN_MS = 5000;
+  struct Kept {
+    attest::Classes classes;
+    WindowRef target;
+    int64_t expires;
+  };
+  kj::Vector<Kept> leases;
 };
 
 class SessionImpl final : public Session {
  public:
-  SessionImpl(kj::Timer& timer, Signer signer, kj::String id, kj::String turn,
+  SessionImpl(kj::Timer& timer, Signer signer, kj::String id, Leasing leasing,
               wire::Session::Client client)
-      : timer(timer), signer(signer), id(kj::mv(id)), turn(kj::mv(turn)), client(kj::mv(client)) {}
+      : timer(timer), signer(signer), id(kj::mv(id)), leasing(leasing), client(kj::mv(client)) {}
 
   kj::Promise<Result<HelperStatus>> capabilities() override {
     kj::Promise<Result<HelperStatus>> call =
-        client.capabilitiesRequest().send().then([](auto&& answer) -> Result<HelperStatus> {
+        client.capabilitiesRequest().send().then([this](auto&& answer) -> Result<HelperStatus> {
           auto result = strictly(answer).getResult();
-          if (result.isRefusal()) return readRefusal(result.getRefusal());
+          if (result.isRefusal()) return refusal(result.getRefusal());
           auto helper = result.getHelper();
           HelperStatus status;
           status.identity = readIdentity(helper.getIdentity());
@@ -133,49 +207,71 @@ class SessionImpl final : public Session {
     return worded(timer, READING, kj::mv(call), GONE);
   }
 
-  kj::Promise<Result<Desktop>> list() override {
-    Action action;
-    action.act = ListAct();
-    return list(sign(action, How()));
-  }
+  kj::Promise<Result<Desktop>> list() override { return list(actOnDesktop(ListAct(), How())); }
 
   kj::Promise<Result<Observation>> observe(WindowRef window, bool picture) override {
-    Action action;
-    action.act = ObserveAct{picture};
-    action.window = window;
-    return observe(sign(action, How()));
+    return observe(actOn(window, ObserveAct{picture}, How()));
   }
 
   Request invoke(const Observation& seen, const Element& element, kj::StringPtr name,
                  How how) override {
-    return sign(mutation(seen, element, InvokeRequest{kj::str(name)}), how);
+    return act(seen, element, InvokeRequest{kj::str(name)}, kj::mv(how));
   }
 
   Request setValue(const Observation& seen, const Element& element, kj::StringPtr text,
                    How how) override {
-    return sign(mutation(seen, element, SetValueRequest{kj::str(text)}), how);
+    return act(seen, element, SetValueRequest{kj::str(text)}, kj::mv(how));
   }
 
-  Request sign(const Action& action, How how) override {
+  Request act(const Observation& seen, const Element& element, Act act, How how) override {
+    KJ_REQUIRE(&element >= seen.elements.begin() && &element < seen.elements.end(),
+               "the element is not one of this observation");
+    auto index = static_cast<uint32_t>(&element - seen.elements.begin());
+    return request(
+        ElementTarget{seen.frame.window, seen.frame.id, seen.frame.epoch, index, element.digest},
+        kj::mv(act), kj::mv(how));
+  }
+
+  Request actAt(const Observation& seen, int32_t x, int32_t y, Act act, How how) override {
+    return request(PointTarget{seen.frame.window, seen.frame.id, seen.frame.epoch, x, y},
+                   kj::mv(act), kj::mv(how));
+  }
+
+  Request actOn(WindowRef window, Act act, How how) override {
+    return request(window, kj::mv(act), kj::mv(how));
+  }
+
+  Request actOnDesktop(Act act, How how) override {
+    return request(DesktopTarget(), kj::mv(act), kj::mv(how));
+  }
+
+  Request sign(Action action, How how) override {
     Request request;
     KJ_IF_MAYBE (chosen, how.operation) {
       request.operation = kj::str(*chosen);
     } else {
       request.operation = newOperationId();
     }
-    request.action = encoded(action, how);
+    action.blind = attest::random<32>();
+    action.timeoutMs = how.timeoutMs;
+    action.mode = how.mode;
+    action.safety = how.safety;
+    action.verification = kj::mv(how.verification);
+    request.action = encode(action);
+    request.actionClass = action.actionClass();
+    request.target = action.window();
 
     attest::Grant grant;
-    grant.issuer = kj::str(signer.authority.issuer());
-    grant.keyId = kj::str(signer.authority.keyId());
-    grant.audience = signer.info.ledger;
-    grant.subject = kj::str(signer.info.subject);
+    signer.sign(grant);
     grant.session = kj::str(id);
     grant.turn = kj::str(turn);
     grant.operation = kj::str(request.operation);
     grant.actionHash = attest::actionHash(request.action);
-    grant.actionClass = action.actionClass();
-    grant.target = action.window;
+    grant.actionClass = request.actionClass;
+    grant.risk = action.safety;
+    grant.target = request.target;
+    KJ_IF_MAYBE (frame, action.frame()) grant.frame = frame->id;
+    grant.rights = how.rights;
     grant.notBefore = wallMs();
     grant.expires = grant.notBefore + how.validForMs;
     grant.uses = 1;
@@ -183,52 +279,97 @@ class SessionImpl final : public Session {
     return request;
   }
 
-  kj::Promise<Result<Desktop>> list(const Request& request) override {
-    auto call = client.listRequest();
-    fill(request, call.initSubmission());
-    kj::Promise<Result<Desktop>> answer = call.send().then([](auto&& got) -> Result<Desktop> {
-      auto result = strictly(got).getResult();
-      if (result.isRefusal()) return readRefusal(result.getRefusal());
-      return read(result.getDesktop());
+  kj::Promise<Result<Done>> beginTurn(kj::StringPtr next) override {
+    leases.clear();
+    turn = kj::str(next);
+    auto call = client.beginTurnRequest();
+    call.setTurn(next);
+    return worded(timer, BRIEF, done(call.send()), GONE);
+  }
+
+  kj::Promise<void> endTurn() override {
+    leases.clear();
+    return timer.timeoutAfter(BRIEF, client.endTurnRequest().send().ignoreResult());
+  }
+
+  kj::Promise<Result<Done>> openLease(Opening opening) override {
+    attest::Lease lease;
+    signer.sign(lease);
+    lease.session = kj::str(id);
+    lease.turn = kj::str(turn);
+    KJ_IF_MAYBE (chosen, opening.lease) {
+      lease.lease = kj::str(*chosen);
+    } else {
+      lease.lease = newId("lease-");
+    }
+    lease.classes = opening.classes;
+    lease.target = opening.target;
+    lease.frame = opening.frame;
+    lease.notBefore = wallMs();
+    lease.expires = lease.notBefore + opening.validForMs;
+    auto call = client.openLeaseRequest();
+    attest::write(attest::seal(lease, signer.authority.key()), call.initLease());
+    // Counted on from now: calls on one session arrive in their order, so whatever is sent after
+    // this one finds it opened, or refused.
+    leases.add(opening);
+    return worded(timer, BRIEF, done(call.send()), GONE).then([this](Result<Done> opened) {
+      if (!opened.ok()) leases.clear();
+      return opened;
     });
-    return worded(timer, READING, kj::mv(answer), GONE);
+  }
+
+  kj::Maybe<const attest::Envelope&> lastRefusal() const override { return proof; }
+
+  kj::Promise<Result<Desktop>> list(const Request& request) override {
+    return leased<Desktop>(request, [this](const Request& own) {
+      auto call = client.listRequest();
+      fill(own, call.initSubmission());
+      kj::Promise<Result<Desktop>> answer = call.send().then([this](auto&& got) -> Result<Desktop> {
+        auto result = strictly(got).getResult();
+        if (result.isRefusal()) return refusal(result.getRefusal());
+        return read(result.getDesktop());
+      });
+      return worded(timer, READING, kj::mv(answer), GONE);
+    });
   }
 
   kj::Promise<Result<Observation>> observe(const Request& request) override {
-    auto call = client.observeRequest();
-    fill(request, call.initSubmission());
-    kj::Promise<Result<Observation>> answer =
-        call.send().then([](auto&& got) -> kj::Promise<Result<Observation>> {
-          auto results = strictly(got);
-          auto result = results.getResult();
-          if (result.isRefusal()) return Result<Observation>(readRefusal(result.getRefusal()));
-          auto seen = kj::heap<Observation>(read(result.getObservation()));
-          if (!results.hasPicture()) return Result<Observation>(kj::mv(*seen));
-          return fetchPicture(results.getPicture(),
-                              [](Bytes bytes) { return attest::digestOf(bytes); })
-              .then([seen = kj::mv(seen)](PictureData picture) mutable {
-                seen->picture = kj::mv(picture.png);
-                seen->pictureWidth = picture.width;
-                seen->pictureHeight = picture.height;
-                return Result<Observation>(kj::mv(*seen));
-              });
-        });
-    return worded(timer, READING, kj::mv(answer), GONE);
+    return leased<Observation>(request, [this](const Request& own) {
+      auto call = client.observeRequest();
+      fill(own, call.initSubmission());
+      kj::Promise<Result<Observation>> answer =
+          call.send().then([this](auto&& got) -> kj::Promise<Result<Observation>> {
+            auto results = strictly(got);
+            auto result = results.getResult();
+            if (result.isRefusal()) return Result<Observation>(refusal(result.getRefusal()));
+            auto seen = kj::heap<Observation>(read(result.getObservation()));
+            if (!results.hasPicture()) return Result<Observation>(kj::mv(*seen));
+            return withPicture(kj::mv(seen), results.getPicture());
+          });
+      return worded(timer, READING, kj::mv(answer), GONE);
+    });
   }
 
   kj::Promise<Result<Outcome>> execute(
       const Request& request, kj::Maybe<kj::Function<void(wire::Stage)>> onStage) override {
-    auto call = client.executeRequest();
-    fill(request, call.initSubmission());
-    KJ_IF_MAYBE (told, onStage) call.setProgress(kj::heap<ProgressPort>(kj::mv(*told)));
-    kj::Promise<Result<Outcome>> answer = call.send().then(
-        [this, operation = kj::str(request.operation),
-         hash = attest::actionHash(request.action)](auto&& got) -> Result<Outcome> {
-          auto result = strictly(got).getResult();
-          if (result.isRefusal()) return readRefusal(result.getRefusal());
-          return readOutcome(result.getOutcome(), operation, hash);
-        });
-    return worded(timer, ACTING, kj::mv(answer), NOT_KNOWN);
+    // A stage is told by whichever sending gets that far; at most one does.
+    auto told = kj::heap<kj::Maybe<kj::Function<void(wire::Stage)>>>(kj::mv(onStage));
+    return leased<Outcome>(request, [this, told = kj::mv(told)](const Request& own) mutable {
+      auto call = client.executeRequest();
+      fill(own, call.initSubmission());
+      KJ_IF_MAYBE (listener, *told) {
+        call.setProgress(
+            kj::heap<ProgressPort>([listener](wire::Stage stage) mutable { (*listener)(stage); }));
+      }
+      kj::Promise<Result<Outcome>> answer =
+          call.send().then([this, operation = kj::str(own.operation),
+                            hash = attest::actionHash(own.action)](auto&& got) -> Result<Outcome> {
+            auto result = strictly(got).getResult();
+            if (result.isRefusal()) return refusal(result.getRefusal());
+            return readOutcome(result.getOutcome(), operation, hash);
+          });
+      return worded(timer, ACTING, kj::mv(answer), NOT_KNOWN);
+    });
   }
 
   kj::Promise<bool> cancel(kj::StringPtr operation) override {
@@ -243,32 +384,75 @@ class SessionImpl final : public Session {
   }
 
  private:
-  static kj::Array<kj::byte> encoded(const Action& from, const How& how) {
+  Request request(Target target, Act act, How how) {
     Action action;
-    action.blind = attest::random<32>();
-    action.timeoutMs = how.timeoutMs;
-    action.verification = how.verification;
-    action.window = from.window;
-    action.element = from.element;
-    KJ_SWITCH_ONEOF(from.act) {
-      KJ_CASE_ONEOF(list, ListAct) { action.act = list; }
-      KJ_CASE_ONEOF(look, ObserveAct) { action.act = look; }
-      KJ_CASE_ONEOF(invoke, InvokeRequest) { action.act = InvokeRequest{kj::str(invoke.name)}; }
-      KJ_CASE_ONEOF(set, SetValueRequest) { action.act = SetValueRequest{kj::str(set.text)}; }
-    }
-    return encode(action);
+    action.target = kj::mv(target);
+    action.act = kj::mv(act);
+    return sign(kj::mv(action), kj::mv(how));
   }
 
-  template <typename Act>
-  static Action mutation(const Observation& seen, const Element& element, Act act) {
-    KJ_REQUIRE(&element >= seen.elements.begin() && &element < seen.elements.end(),
-               "the element is not one of this observation");
-    Action action;
-    action.window = seen.frame.window;
-    action.element = {seen.frame.window, seen.frame.id, seen.frame.epoch,
-                      static_cast<uint32_t>(&element - seen.elements.begin()), element.digest};
-    action.act = kj::mv(act);
-    return action;
+  // Opens what the request needs, sends it, and does both once more when a lease that was thought
+  // open had ended meanwhile: a refusal has dispatched nothing.
+  template <typename T, typename Send>
+  kj::Promise<Result<T>> leased(const Request& request, Send send) {
+    struct Sending {
+      Request request;
+      Send send;
+    };
+    auto sending = kj::heap<Sending>(Sending{request.clone(), kj::mv(send)});
+    auto& kept = *sending;
+    return sendLeased<T>(kept.request, kept.send)
+        .then([this, &kept](Result<T> first) -> kj::Promise<Result<T>> {
+          bool ended = !first.ok() && first.refusal().code == RefusalCode::LEASE_MISSING;
+          if (!ended || leasing == Leasing::BY_HAND) return kj::mv(first);
+          leases.clear();
+          return sendLeased<T>(kept.request, kept.send);
+        })
+        .attach(kj::mv(sending));
+  }
+
+  template <typename T, typename Send>
+  kj::Promise<Result<T>> sendLeased(const Request& request, Send& send) {
+    if (leasing == Leasing::BY_HAND || leases.covers(request.actionClass, request.target)) {
+      return send(request);
+    }
+    return openLease(openingFor(request))
+        .then([&request, &send](Result<Done> opened) -> kj::Promise<Result<T>> {
+          if (!opened.ok()) return Result<T>(opened.refusal());
+          return send(request);
+        });
+  }
+
+  static Opening openingFor(const Request& request) {
+    Opening opening;
+    opening.classes = {request.actionClass};
+    opening.target = request.target;
+    if (!attest::isMutation(request.actionClass)) opening.validForMs = bounds::READ_LEASE_MS;
+    return opening;
+  }
+
+  static kj::Promise<Result<Observation>> withPicture(kj::Own<Observation> seen,
+                                                      wire::Picture::Client picture) {
+    return fetchPicture(kj::mv(picture), [](Bytes bytes) { return attest::digestOf(bytes); })
+        .then([seen = kj::mv(seen)](PictureData fetched) mutable {
+          seen->picture = kj::mv(fetched.png);
+          seen->pictureWidth = fetched.width;
+          seen->pictureHeight = fetched.height;
+          return Result<Observation>(kj::mv(*seen));
+        });
+  }
+
+  template <typename Call>
+  kj::Promise<Result<Done>> done(Call call) {
+    return call.then([this](auto&& got) -> Result<Done> {
+      auto result = strictly(got).getResult();
+      if (result.isRefusal()) return refusal(result.getRefusal());
+      return Done{};
+    });
+  }
+
+  Refusal refusal(wire::HostRefusal::Reader from) {
+    return signer.refusal(from, id, [this](attest::Envelope sealed) { proof = kj::mv(sealed); });
   }
 
   static void fill(const Request& request, wire::Submission::Builder to) {
@@ -280,13 +464,15 @@ class SessionImpl final : public Session {
                               const Hash& hash) const {
     auto sealed = attest::readEnvelope(from.getReceipt());
     if (!sealed.ok()) return FORGED;
-    auto receipt = attest::openReceipt(signer.info.receiptKey, *sealed);
-    if (!receipt.ok() || receipt->operation != operation ||
-        !attest::same(receipt->actionHash, hash) || !(receipt->ledger == signer.info.ledger)) {
+    Outcome outcome;
+    KJ_IF_MAYBE (receipt, signer.open(*sealed)) {
+      outcome.receipt = kj::mv(*receipt);
+    } else {
       return FORGED;
     }
-    Outcome outcome;
-    outcome.receipt = kj::mv(*receipt);
+    if (outcome.receipt.operation != operation || !attest::same(outcome.receipt.actionHash, hash)) {
+      return FORGED;
+    }
     outcome.sealed = kj::mv(*sealed);
     outcome.replayed = from.getReplayed();
     auto fresh = from.getFresh();
@@ -306,6 +492,9 @@ class SessionImpl final : public Session {
   kj::Timer& timer;
   Signer signer;
   kj::String id, turn;
+  const Leasing leasing;
+  LeaseBook leases;
+  kj::Maybe<attest::Envelope> proof;
   wire::Session::Client client;
 };
 
@@ -319,12 +508,15 @@ class HostImpl final : public Host {
         channel(*io.lowLevelProvider, kj::mv(socket)),
         client(channel.bootstrap().castAs<wire::Supervisor>()) {}
 
-  kj::Promise<Result<Done>> hello() {
+  kj::Promise<Result<Done>> hello(const attest::Head& seen) {
     auto call = client.helloRequest();
     call.setProtocol(wire::PROTOCOL_VERSION);
+    auto last = call.initSeen();
+    last.setSequence(seen.sequence);
+    if (seen.sequence != 0) last.setLink(bytesOf(seen.link));
     kj::Promise<Result<Done>> answer = call.send().then([this](auto&& got) -> Result<Done> {
       auto result = strictly(got).getResult();
-      if (result.isRefusal()) return readRefusal(result.getRefusal());
+      if (result.isRefusal()) return readRefusal(result.getRefusal().getRefusal());
       auto from = result.getInfo();
       stated.release = kj::str(from.getRelease());
       stated.ledger = KJ_REQUIRE_NONNULL(read(from.getLedger()));
@@ -332,6 +524,12 @@ class HostImpl final : public Host {
       stated.subject = kj::str(from.getSubject());
       stated.acting = from.getActing();
       stated.recovered = from.getRecovered();
+      stated.clockTrusted = from.getClockTrusted();
+      stated.head = {from.getHead().getSequence(),
+                     KJ_REQUIRE_NONNULL(fixed<32>(from.getHead().getLink()))};
+      for (auto key : from.getFormerKeys()) {
+        stated.formerKeys.add(KJ_REQUIRE_NONNULL(fixed<32>(key)));
+      }
       return Done{};
     });
     return worded(timer, BRIEF, kj::mv(answer), GONE);
@@ -341,20 +539,48 @@ class HostImpl final : public Host {
   pid_t supervisorPid() const override { return process->pid(); }
   wire::Supervisor::Client raw() override { return client; }
 
-  kj::Promise<Result<kj::Own<Session>>> open(kj::StringPtr session, kj::StringPtr turn) override {
+  kj::Promise<Result<kj::Own<Session>>> open(kj::StringPtr session, kj::StringPtr turn,
+                                             Leasing leasing) override {
     auto call = client.openRequest();
     call.setSession(session);
-    call.setTurn(turn);
     kj::Promise<Result<kj::Own<Session>>> answer =
-        call.send().then([this, id = kj::str(session),
-                          turn = kj::str(turn)](auto&& got) mutable -> Result<kj::Own<Session>> {
+        call.send().then([this, leasing, id = kj::str(session), turn = kj::str(turn)](
+                             auto&& got) mutable -> kj::Promise<Result<kj::Own<Session>>> {
           auto results = strictly(got);
           auto result = results.getResult();
-          if (result.isRefusal()) return readRefusal(result.getRefusal());
-          return kj::Own<Session>(kj::heap<SessionImpl>(timer, Signer{authority, stated}, kj::mv(id),
-                                                        kj::mv(turn), results.getSession()));
+          if (result.isRefusal()) {
+            return Result<kj::Own<Session>>(refusal(result.getRefusal()));
+          }
+          kj::Own<Session> opened = kj::heap<SessionImpl>(
+              timer, Signer{authority, stated}, kj::mv(id), leasing, results.getSession());
+          return opened->beginTurn(turn).then(
+              [opened = kj::mv(opened)](Result<Done> begun) mutable -> Result<kj::Own<Session>> {
+                if (!begun.ok()) return begun.refusal();
+                return kj::mv(opened);
+              });
         });
     return worded(timer, BRIEF, kj::mv(answer), GONE);
+  }
+
+  kj::Promise<void> stop(kj::StringPtr session, kj::StringPtr turn) override {
+    auto call = client.stopRequest();
+    call.setSession(session);
+    call.setTurn(turn);
+    return timer.timeoutAfter(BRIEF, call.send().ignoreResult());
+  }
+
+  kj::Promise<Result<Done>> revoke(attest::Revocation what) override {
+    Signer{authority, stated}.sign(what);
+    if (what.revocation.size() == 0) what.revocation = newId("revocation-");
+    if (what.issuedAt == 0) what.issuedAt = wallMs();
+    auto call = client.revokeRequest();
+    attest::write(attest::seal(what, authority.key()), call.initRevocation());
+    kj::Promise<Result<Done>> answer = call.send().then([this](auto&& got) -> Result<Done> {
+      auto result = strictly(got).getResult();
+      if (result.isRefusal()) return refusal(result.getRefusal());
+      return Done{};
+    });
+    return worded(timer, WRITING, kj::mv(answer), GONE);
   }
 
   kj::Promise<Result<Status>> status(kj::StringPtr operation) override {
@@ -368,13 +594,14 @@ class HostImpl final : public Host {
         case wire::StatusResult::OPEN:
           return Status(OperationOpen());
         case wire::StatusResult::REFUSAL:
-          return readRefusal(result.getRefusal());
+          return refusal(result.getRefusal());
         case wire::StatusResult::ENDED: {
           auto sealed = attest::readEnvelope(result.getEnded());
           if (!sealed.ok()) return FORGED;
-          auto receipt = attest::openReceipt(stated.receiptKey, *sealed);
-          if (!receipt.ok()) return FORGED;
-          return Status(kj::mv(*receipt));
+          KJ_IF_MAYBE (receipt, (Signer{authority, stated}.open(*sealed))) {
+            return Status(kj::mv(*receipt));
+          }
+          return FORGED;
         }
       }
       return NONSENSE;
@@ -383,6 +610,10 @@ class HostImpl final : public Host {
   }
 
  private:
+  Refusal refusal(wire::HostRefusal::Reader from) const {
+    return Signer{authority, stated}.refusal(from, "", [](attest::Envelope) {});
+  }
+
   kj::Timer& timer;
   const Authority& authority;
   HostInfo stated;
@@ -398,7 +629,8 @@ Authority::Authority(kj::StringPtr issuer, attest::SigningKey key)
     : name(kj::str(issuer)), id(attest::keyIdOf(key.publicKey())), signingKey(kj::mv(key)) {}
 
 Request Request::clone() const {
-  return {kj::str(operation), grant.clone(), kj::heapArray<kj::byte>(action.asPtr())};
+  return {kj::str(operation), grant.clone(), kj::heapArray<kj::byte>(action.asPtr()), actionClass,
+          target};
 }
 
 Result<Done> createLedger(const Options& options, const Authority& authority) {
@@ -415,20 +647,14 @@ kj::Promise<Result<kj::Own<Host>>> Host::start(kj::AsyncIoContext& io, Options o
   auto process = SupervisorProcess::spawn(options, kj::mv(theirs));
   if (!process.ok()) return Result<kj::Own<Host>>(process.refusal());
   auto host = kj::heap<HostImpl>(io, kj::mv(*process), kj::mv(ours), authority);
-  auto greeted = host->hello();
+  auto greeted = host->hello(options.seen);
   return greeted.then([host = kj::mv(host)](Result<Done> done) mutable -> Result<kj::Own<Host>> {
     if (!done.ok()) return done.refusal();
     return kj::Own<Host>(kj::mv(host));
   });
 }
 
-kj::String newOperationId() {
-  auto nonce = attest::random<10>();
-  auto time = static_cast<uint64_t>(wallMs());
-  kj::byte digits[6];
-  for (int i = 0; i < 6; ++i) digits[i] = static_cast<kj::byte>(time >> (40 - 8 * i));
-  return kj::str("op-", hex(digits), "-", hex(bytesOf(nonce)));
-}
+kj::String newOperationId() { return newId("op-"); }
 
 kj::Vector<const Element*> find(const Observation& seen, kj::StringPtr role, kj::StringPtr name) {
   kj::Vector<const Element*> found;

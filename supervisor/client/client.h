@@ -38,6 +38,8 @@ struct Options {
   kj::StringPtr supervisor = nullptr;  // Path of the program; beside our own by default.
   // The supervisor's whole environment ("NAME=value"): which desktop it serves. Ours by default.
   kj::Maybe<kj::ArrayPtr<const kj::String>> environment = nullptr;
+  // The last head that this host knows of the ledger.
+  attest::Head seen = {};
 };
 
 // Makes a ledger that accepts this authority's grants, by running `praefectus-supervisor create`.
@@ -50,6 +52,9 @@ struct Request {
   kj::String operation;
   attest::Envelope grant;
   kj::Array<kj::byte> action;
+  // What a lease has to cover.
+  ActionClass actionClass{};
+  WindowRef target;
   Request clone() const;
 };
 
@@ -79,14 +84,38 @@ struct HostInfo {
   kj::String subject;
   bool acting = false;
   uint32_t recovered = 0;
+  bool clockTrusted = true;
+  // Where the ledger stood at hello. Kept by the host and given to the next start, it shows whether
+  // the ledger was set back meanwhile; attest::headAfter makes a newer one of any receipt.
+  attest::Head head;
+  kj::Vector<attest::PublicKey> formerKeys;
 };
 
-// How a request is built. The defaults ask for the strongest proof the action has.
+// How a request is built. The defaults ask for the strongest proof the action has, and for no right
+// beyond the action.
 struct How {
-  Verification verification = Verification::STRONGEST;
+  Verification verification;
+  Mode mode = Mode::INTERACTIVE;
+  Safety safety = Safety::REVERSIBLE;
+  Rights rights;
   uint32_t timeoutMs = 15'000;
   kj::Maybe<kj::StringPtr> operation = nullptr;  // A fresh one by default.
   int64_t validForMs = 60'000;                   // Of the grant, from now.
+};
+
+// Who opens leases. A host that asks a person for each kind of thing signs them by hand.
+enum class Leasing : uint8_t {
+  AUTOMATIC,  // The session signs and opens what each request needs.
+  BY_HAND,    // Only Session::openLease does.
+};
+
+// A lease to be signed: what it opens, for how long.
+struct Opening {
+  attest::Classes classes;
+  WindowRef target;  // As in attest::Lease.
+  kj::Maybe<FrameId> frame = nullptr;
+  kj::Maybe<kj::StringPtr> lease = nullptr;  // A fresh id by default.
+  int64_t validForMs = 60'000;
 };
 
 class Session {
@@ -103,8 +132,22 @@ class Session {
                          How how = {}) = 0;
   virtual Request setValue(const Observation& seen, const Element& element, kj::StringPtr text,
                            How how = {}) = 0;
-  // Signs an action as it stands, for one of the calls below.
-  virtual Request sign(const Action& action, How how = {}) = 0;
+  // The same for every other kind of action: on an element, on a point of the frame, on a window,
+  // on the desktop.
+  virtual Request act(const Observation& seen, const Element& element, Act act, How how = {}) = 0;
+  virtual Request actAt(const Observation& seen, int32_t x, int32_t y, Act act, How how = {}) = 0;
+  virtual Request actOn(WindowRef window, Act act, How how = {}) = 0;
+  virtual Request actOnDesktop(Act act, How how = {}) = 0;
+  // Signs an action, whose blind, timeout, verification, mode and safety are taken from `how`.
+  virtual Request sign(Action action, How how = {}) = 0;
+
+  // Ends the present turn and begins this one. Refuses USER_STOPPED, OPERATION_CONFLICT, …
+  virtual kj::Promise<Result<Done>> beginTurn(kj::StringPtr turn) = 0;
+  virtual kj::Promise<void> endTurn() = 0;
+  // Signs a lease for this session and its present turn, and opens it.
+  virtual kj::Promise<Result<Done>> openLease(Opening opening) = 0;
+  // The supervisor's signed word for the last refusal, for keeping. Its signature was checked.
+  virtual kj::Maybe<const attest::Envelope&> lastRefusal() const = 0;
 
   // Carries out a mutation, at most once. `onStage` is called as it goes on, if the supervisor
   // lives.
@@ -124,6 +167,7 @@ class Host {
  public:
   // Spawns a supervisor and says hello. Refuses what the supervisor's hello refuses
   // (LEDGER_FOREIGN, LEDGER_BUSY, …), and SERVICE_UNAVAILABLE when it cannot be started.
+  // LEDGER_ROLLED_BACK when the ledger does not contain Options::seen.
   static kj::Promise<Result<kj::Own<Host>>> start(kj::AsyncIoContext& io, Options options,
                                                   const Authority& authority);
 
@@ -133,8 +177,14 @@ class Host {
 
   virtual const HostInfo& info() const = 0;
   virtual pid_t supervisorPid() const = 0;
-  virtual kj::Promise<Result<kj::Own<Session>>> open(kj::StringPtr session, kj::StringPtr turn) = 0;
+  // Opens a session and begins its first turn.
+  virtual kj::Promise<Result<kj::Own<Session>>> open(kj::StringPtr session, kj::StringPtr turn,
+                                                     Leasing leasing = Leasing::AUTOMATIC) = 0;
   virtual kj::Promise<Result<Status>> status(kj::StringPtr operation) = 0;
+  // The person's stop of one turn, begun or not: nothing that was not sent yet is sent.
+  virtual kj::Promise<void> stop(kj::StringPtr session, kj::StringPtr turn) = 0;
+  // Takes back what this authority has signed. Durable when it resolves.
+  virtual kj::Promise<Result<Done>> revoke(attest::Revocation what) = 0;
   // The raw connection, for programs that speak host.capnp themselves.
   virtual wire::Supervisor::Client raw() = 0;
 };

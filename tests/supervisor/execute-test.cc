@@ -4,8 +4,15 @@
 
 #include "ipc/bounds.h"
 #include "supervisor/ledger/reader.h"
+#include "supervisor/ledger/upkeep.h"
 
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <thread>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 namespace praefectus::test {
 namespace {
@@ -19,24 +26,6 @@ std::vector<Warning> warningsOf(const attest::Receipt& receipt) {
 bool sameBytes(const attest::Envelope& a, const attest::Envelope& b) {
   return a.body == b.body && a.signature == b.signature;
 }
-
-// A workbench with a session that has observed.
-struct Ready : Workbench {
-  explicit Ready(const std::string& mode = "good")
-      : Workbench(mode), session(open()), seen(observe(*session)) {}
-
-  Request pressing(kj::StringPtr operation, Terms terms = {}) {
-    return request(*session, press(seen, operation, terms), operation, terms);
-  }
-  kj::Own<Answer> run(const Request& request, OnStage onStage = nullptr) {
-    return execute(*session, request, kj::mv(onStage));
-  }
-  // What the next mutation of this session is told.
-  std::string next() { return outcome(run(pressing("next"))); }
-
-  kj::Own<Session> session;
-  Observation seen;
-};
 
 // ---- Success and replay ------------------------------------------------------------------------
 
@@ -175,9 +164,9 @@ TEST(Execute, aReceiptThatWasAnsweredHoldsInALedgerThatVerifies) {
 // ---- What the evidence makes of it -------------------------------------------------------------
 
 TEST(Execute, aControlThatDoesNothingNeverEndsAsSuccess) {
-  for (auto asked : {Verification::STRONGEST, Verification::NONE}) {
+  for (auto asked : {Proof::STRONGEST, Proof::NONE}) {
     Ready on("no-op");
-    auto receipt = on.receiptOf(*on.run(on.pressing("op-1", {.verification = asked})));
+    auto receipt = on.receiptOf(*on.run(on.pressing("op-1", {.proof = asked})));
     EXPECT_EQ(receipt.terminal, Terminal::OUTCOME_UNKNOWN);
     EXPECT_EQ(receipt.evidence.verdict, Verdict::SUSPECTED_NOOP);
     EXPECT_EQ(on.next(), "refused: reobserve_required");
@@ -192,7 +181,7 @@ TEST(Execute, whatCannotBeVerifiedIsASuccessOnlyForOneWhoAskedForNoProof) {
     EXPECT_EQ(receipt.evidence.verdict, Verdict::UNVERIFIABLE);
   }
   Ready on("unverifiable");
-  auto receipt = on.receiptOf(*on.run(on.pressing("op-1", {.verification = Verification::NONE})));
+  auto receipt = on.receiptOf(*on.run(on.pressing("op-1", {.proof = Proof::NONE})));
   EXPECT_EQ(receipt.terminal, Terminal::SUCCEEDED);
   EXPECT_EQ(receipt.effect, Effect::EXECUTED_UNVERIFIED);
   EXPECT_EQ(warningsOf(receipt), std::vector{Warning::UNVERIFIED});
@@ -440,6 +429,17 @@ TEST(Cancel, duringTheEffectItGoesOnAndEndsAsOutcomeUnknown) {
   EXPECT_EQ(on.effects(), 1u);
 }
 
+TEST(Cancel, duringTheEffectMakesItUnknownAlsoForOneWhoAskedForNoProof) {
+  Ready on("waits-in-perform");
+  auto answer = on.begin(*on.session, on.pressing("op-1", {.proof = Proof::NONE}));
+  on.await("effect ");
+  EXPECT_TRUE(on.supervisor().cancel(*on.session, "op-1"));
+  on.signal(on.pids()[0]);
+  auto receipt = on.receiptOf(*on.wait(kj::mv(answer)));
+  EXPECT_EQ(receipt.terminal, Terminal::OUTCOME_UNKNOWN);
+  EXPECT_EQ(receipt.effect, Effect::UNKNOWN);
+}
+
 TEST(Cancel, winsOverAnExpiredDeadline) {
   Ready on;
   auto answer = on.run(on.pressing("op-1", {.timeoutMs = 5'000}), [&](wire::Stage stage) {
@@ -503,7 +503,7 @@ TEST(Deadline, isTheGrantsEndWhenThatComesFirst) {
 TEST(Deadline, isNotMovedByAWallClockThatSteps) {
   Ready on;
   auto answer = on.run(on.pressing("op-1"), [&](wire::Stage stage) {
-    if (stage == wire::Stage::CLAIMED) on.clock.wall += 10ll * 24 * 3600 * 1000;
+    if (stage == wire::Stage::CLAIMED) on.clock.wall += 59'000;
   });
   EXPECT_EQ(on.outcome(answer), "succeeded");
 }
@@ -535,6 +535,12 @@ TEST(Execute, aGrantThatDoesNotHoldReachesNoHelperAndNoLedger) {
       {"another turn", [](attest::Grant& grant) { grant.turn = kj::str("other"); }},
       {"another action", [](attest::Grant& grant) { grant.actionHash[0] ^= 1; }},
       {"another window", [](attest::Grant& grant) { ++grant.target.window; }},
+      {"another frame",
+       [](attest::Grant& grant) {
+         KJ_ASSERT_NONNULL(grant.frame)[0] ^= 1;
+       }},
+      {"another risk", [](attest::Grant& grant) { grant.risk = Safety::EXTERNAL; }},
+      {"another policy", [](attest::Grant& grant) { ++grant.policyGeneration; }},
       {"another key", [](attest::Grant& grant) { grant.keyId = kj::str("0123456789abcdef"); }},
       {"another issuer", [](attest::Grant& grant) { grant.issuer = kj::str("guest"); }},
       {"too early", [](attest::Grant& grant) { grant.notBefore += 1'000; }},
@@ -652,6 +658,126 @@ TEST(Execute, anEndingThatCannotBeWrittenIsUnknownAndTheNextStartSaysSo) {
   EXPECT_TRUE(again->replayed);
   EXPECT_EQ(bad.on.outcome(again), "outcome_unknown");
   EXPECT_EQ(bad.on.effects(), 1u);
+}
+
+// Another write fails while the operation is about to be sent.
+TEST(Execute, aLedgerThatIsPoisonedBetweenClaimAndPerformStopsEverythingAndNothingIsSent) {
+  OnBadDisk bad;
+  auto request = bad.on.pressing("op-1");
+  kj::Maybe<kj::Promise<Result<Done>>> revoking;
+  auto answer = bad.on.run(request, [&](wire::Stage stage) {
+    if (stage != wire::Stage::CLAIMED) return;
+    bad.disk.arm(Fault::ERROR_FOREVER, 1);
+    attest::Revocation revocation;
+    revocation.revocation = kj::str("revocation-1");
+    revocation.what = attest::RevokedLease{kj::str("another-lease")};
+    revoking = bad.on.supervisor().revoke(bad.on.seal(kj::mv(revocation)));
+    while (bad.on.ledger().usable()) std::this_thread::yield();
+  });
+  EXPECT_EQ(bad.on.outcome(answer), "refused: ledger_poisoned");
+  EXPECT_FALSE(bad.on.wait(kj::mv(KJ_ASSERT_NONNULL(revoking))).ok());
+  bad.disk.disarm();
+  EXPECT_EQ(bad.on.outcome(bad.on.run(request)), "refused: ledger_poisoned");
+  EXPECT_EQ(bad.on.outcome(bad.on.run(bad.on.pressing("op-2"))), "refused: ledger_poisoned");
+  EXPECT_EQ(bad.on.observing(*bad.on.session, bad.on.request(*bad.on.session, look(), "look")),
+            "ledger_poisoned");
+  bad.on.restart();
+  EXPECT_EQ(bad.on.known("op-1"), "outcome_unknown") << "it was claimed";
+  EXPECT_EQ(bad.on.effects(), 0u);
+}
+
+TEST(Execute, aClaimWhoseWriteDoesNotComeBackIsGivenUpAfterThirtySecondsAndNothingIsSent) {
+  OnBadDisk bad;
+  auto request = bad.on.pressing("op-1");
+  auto answer = bad.on.begin(*bad.on.session, request, [&](wire::Stage stage) {
+    if (stage == wire::Stage::PREPARED) bad.disk.arm(Fault::HOLD, 1);
+  });
+  answer = answer.eagerlyEvaluate(nullptr);
+  while (!bad.disk.isHeld()) bad.on.settle();
+  bad.on.passForLedger(bounds::LEDGER - 1 * kj::MILLISECONDS);
+  EXPECT_FALSE(bad.on.isReady(answer)) << "not before its time";
+  bad.on.passForLedger(1 * kj::MILLISECONDS);
+  EXPECT_EQ(bad.on.outcome(bad.on.wait(kj::mv(answer))), "refused: ledger_poisoned");
+  EXPECT_EQ(bad.on.outcome(bad.on.run(request)), "refused: ledger_poisoned");
+  bad.disk.release();
+  EXPECT_EQ(bad.on.outcome(bad.on.run(request)), "refused: ledger_poisoned") << "nor when it came";
+  bad.on.restart();
+  EXPECT_EQ(bad.on.known("op-1"), "outcome_unknown");
+  EXPECT_EQ(bad.on.effects(), 0u);
+}
+
+TEST(Execute, anEndingWhoseWriteDoesNotComeBackIsUnknownUntilTheNextStart) {
+  OnBadDisk bad;
+  auto answer = bad.on.begin(*bad.on.session, bad.on.pressing("op-1"), [&](wire::Stage stage) {
+    if (stage == wire::Stage::CLAIMED) bad.disk.arm(Fault::HOLD, 1);
+  });
+  answer = answer.eagerlyEvaluate(nullptr);
+  while (!bad.disk.isHeld()) bad.on.settle();
+  bad.on.passForLedger(bounds::LEDGER);
+  EXPECT_EQ(bad.on.outcome(bad.on.wait(kj::mv(answer))), "refused: outcome_unknown");
+  EXPECT_EQ(bad.on.next(), "refused: ledger_poisoned");
+  bad.disk.release();
+  bad.on.restart();
+  EXPECT_EQ(bad.on.known("op-1"), "succeeded") << "it had been written after all";
+  EXPECT_EQ(bad.on.effects(), 1u);
+}
+
+// ---- A ledger whose record is not at hand ------------------------------------------------------
+
+// Flips a bit where these bytes stand in the database of the ledger, which nobody has open.
+void spoil(kj::StringPtr folder, Bytes bytes) {
+  // What is in the log as well would be read from there.
+  ASSERT_EQ(BackDoor(folder).run("PRAGMA wal_checkpoint(TRUNCATE)"), SQLITE_OK);
+  auto path = kj::str(folder, "/ledger.db");
+  auto whole = readWhole(path);
+  auto at = std::search(whole.begin(), whole.end(), bytes.begin(), bytes.end());
+  ASSERT_NE(at, whole.end());
+  // In its place, since another file would be another ledger.
+  int fd;
+  KJ_SYSCALL(fd = open(path.cStr(), O_WRONLY | O_CLOEXEC));
+  kj::AutoCloseFd file(fd);
+  const kj::byte flipped = *at ^ 1;
+  KJ_SYSCALL(pwrite(file, &flipped, 1, at - whole.begin()));
+}
+
+TEST(Execute, anOperationWhoseEndingIsDamagedIsNeverSentAgain) {
+  Ready on;
+  auto request = on.pressing("op-1");
+  auto answer = on.run(request);
+  on.restart([&]() { spoil(on.ledgerFolder(), bytesOf(answer->receipt.signature)); });
+  auto later = on.open();
+  EXPECT_EQ(on.outcome(on.execute(*later, request)), "refused: record_damaged");
+  EXPECT_EQ(on.effects(), 1u);
+}
+
+TEST(Execute, anOpenOperationWhoseClaimIsDamagedIsNeverSentAgain) {
+  Ready on("waits-in-perform");
+  auto request = on.pressing("op-1");
+  {
+    auto dropped = on.begin(*on.session, request).eagerlyEvaluate(nullptr);
+    on.await("effect ");
+  }
+  on.restart([&]() { spoil(on.ledgerFolder(), bytesOf(attest::actionHash(request.action))); });
+  EXPECT_EQ(on.ledger().recovered().quarantined, 1u);
+  auto later = on.open();
+  EXPECT_EQ(on.outcome(on.execute(*later, request)), "refused: record_damaged");
+  EXPECT_EQ(on.effects(), 1u);
+}
+
+TEST(Execute, anOperationWhoseRecordWasArchivedIsNeverSentAgain) {
+  Ready on;
+  auto request = on.pressing("op-1");
+  on.run(request);
+  on.restart([&]() {
+    auto made = ledger::archive(
+        on.ledgerFolder(), on.clock.wall + 1, kj::str(on.ledgerFolder(), "-archive"),
+        {on.clock.wall, on.clock.boot}, [](kj::StringPtr, uint64_t, uint64_t) {});
+    ASSERT_TRUE(made.ok());
+    ASSERT_TRUE(*made != nullptr);
+  });
+  auto later = on.open();
+  EXPECT_EQ(on.outcome(on.execute(*later, request)), "refused: operation_archived");
+  EXPECT_EQ(on.effects(), 1u);
 }
 
 // ---- The supervisor's own end ------------------------------------------------------------------

@@ -31,13 +31,10 @@ struct Taking {
     return drawn;
   }
 
-  static ElementTarget targetIn(const Frames::Drawn& frame, const WindowRef& window = WINDOW) {
-    return {window, frame.id, frame.epoch, 1, {}};
-  }
-
   // "ok", or the refusal's name and sentence.
-  std::string check(const ElementTarget& target, uint64_t generation = GENERATION) {
-    auto checked = frames.check(target, generation);
+  std::string check(const Frames::Drawn& frame, uint64_t generation = GENERATION,
+                    const WindowRef& window = WINDOW) {
+    auto checked = frames.check({frame.id, frame.epoch}, window, generation);
     if (checked.ok()) return "ok";
     return kj::str(nameOf(checked.refusal().code), ": ", checked.refusal().detail).cStr();
   }
@@ -54,60 +51,60 @@ constexpr char FORGOTTEN[] = "stale_frame: The frame is not one of this session'
 
 TEST(Frames, theCurrentFrameIsAccepted) {
   Taking on;
-  EXPECT_EQ(on.check(on.targetIn(on.take())), "ok");
+  EXPECT_EQ(on.check(on.take()), "ok");
 }
 
 TEST(Frames, withoutAnObservationThereIsNoFrame) {
   Taking on;
   auto drawn = on.frames.draw();
-  EXPECT_EQ(on.check(on.targetIn(drawn)).substr(0, 15), "no_active_frame");
+  EXPECT_EQ(on.check(drawn).substr(0, 15), "no_active_frame");
 }
 
 TEST(Frames, aNewerObservationSupersedes) {
   Taking on;
   auto first = on.take(), second = on.take();
-  EXPECT_EQ(on.check(on.targetIn(first)), SUPERSEDED);
-  EXPECT_EQ(on.check(on.targetIn(second)), "ok");
+  EXPECT_EQ(on.check(first), SUPERSEDED);
+  EXPECT_EQ(on.check(second), "ok");
 }
 
 TEST(Frames, aFrameThatIsDrawnAndNotTakenReplacesNothing) {
   Taking on;
   auto first = on.take();
   auto drawn = on.frames.draw();
-  EXPECT_EQ(on.check(on.targetIn(first)), "ok");
-  EXPECT_EQ(on.check(on.targetIn(drawn)), FORGOTTEN);
+  EXPECT_EQ(on.check(first), "ok");
+  EXPECT_EQ(on.check(drawn), FORGOTTEN);
 }
 
 TEST(Frames, aMutationSpendsTheFrame) {
   Taking on;
   auto frame = on.take();
   on.frames.spend();
-  EXPECT_EQ(on.check(on.targetIn(frame)), SPENT);
-  EXPECT_EQ(on.check(on.targetIn(on.take())), "ok");
-  EXPECT_EQ(on.check(on.targetIn(frame)), SPENT) << "what ended it first is what is said";
+  EXPECT_EQ(on.check(frame), SPENT);
+  EXPECT_EQ(on.check(on.take()), "ok");
+  EXPECT_EQ(on.check(frame), SPENT) << "what ended it first is what is said";
 }
 
 TEST(Frames, theEndOfItsHelperVoidsTheFrame) {
   Taking on;
   auto frame = on.take();
   on.frames.voidAll();
-  EXPECT_EQ(on.check(on.targetIn(frame)), VOID);
+  EXPECT_EQ(on.check(frame), VOID);
 }
 
 TEST(Frames, anotherHelpersFrameIsVoidEvenWhenNobodySaidSo) {
   Taking on;
   auto frame = on.take();
-  EXPECT_EQ(on.check(on.targetIn(frame), GENERATION + 1), VOID);
-  EXPECT_EQ(on.check(on.targetIn(frame), 0), VOID) << "no helper is alive";
+  EXPECT_EQ(on.check(frame, GENERATION + 1), VOID);
+  EXPECT_EQ(on.check(frame, 0), VOID) << "no helper is alive";
 }
 
 TEST(Frames, aFrameLivesForThirtySecondsAndNotOneMillisecondLonger) {
   Taking on;
   auto frame = on.take();
   on.clock.boot += LIFE_MS - 1;
-  EXPECT_EQ(on.check(on.targetIn(frame)), "ok");
+  EXPECT_EQ(on.check(frame), "ok");
   on.clock.boot += 1;
-  EXPECT_EQ(on.check(on.targetIn(frame)), OLD);
+  EXPECT_EQ(on.check(frame), OLD);
   EXPECT_EQ(bounds::FRAME_LIFE, 30 * kj::SECONDS);
 }
 
@@ -115,26 +112,24 @@ TEST(Frames, theRightIdWithAnotherEpochIsRefused) {
   Taking on;
   auto frame = on.take();
   for (auto epoch : {frame.epoch - 1, frame.epoch + 1}) {
-    auto target = on.targetIn(frame);
-    target.epoch = epoch;
-    EXPECT_EQ(on.check(target), "stale_frame: The frame has another epoch.");
+    EXPECT_EQ(on.check({frame.id, epoch}), "stale_frame: The frame has another epoch.");
   }
 }
 
 TEST(Frames, anIdThatWasNeverDrawnIsRefused) {
   Taking on;
-  auto target = on.targetIn(on.take());
-  target.frame[0] ^= 1;
-  EXPECT_EQ(on.check(target), FORGOTTEN);
+  auto frame = on.take();
+  frame.id[0] ^= 1;
+  EXPECT_EQ(on.check(frame), FORGOTTEN);
 }
 
 TEST(Frames, aFrameOfAnotherWindowIsAMismatch) {
   Taking on;
   auto frame = on.take();
-  EXPECT_EQ(on.check(on.targetIn(frame, OTHER_WINDOW)).substr(0, 15), "target_mismatch");
+  EXPECT_EQ(on.check(frame, GENERATION, OTHER_WINDOW).substr(0, 15), "target_mismatch");
   auto reborn = WINDOW;
   ++reborn.process.start;
-  EXPECT_EQ(on.check(on.targetIn(frame, reborn)).substr(0, 15), "target_mismatch");
+  EXPECT_EQ(on.check(frame, GENERATION, reborn).substr(0, 15), "target_mismatch");
 }
 
 TEST(Frames, theLastEightAreRememberedAndTheNinthIsForgotten) {
@@ -142,9 +137,29 @@ TEST(Frames, theLastEightAreRememberedAndTheNinthIsForgotten) {
   auto ninth = on.take(), eighth = on.take();
   Frames::Drawn last = eighth;
   for (int i = 0; i < 7; ++i) last = on.take();
-  EXPECT_EQ(on.check(on.targetIn(ninth)), FORGOTTEN);
-  EXPECT_EQ(on.check(on.targetIn(eighth)), SUPERSEDED);
-  EXPECT_EQ(on.check(on.targetIn(last)), "ok");
+  EXPECT_EQ(on.check(ninth), FORGOTTEN);
+  EXPECT_EQ(on.check(eighth), SUPERSEDED);
+  EXPECT_EQ(on.check(last), "ok");
+}
+
+// What a lease for a frame is held against.
+TEST(Frames, onlyTheNewestOneThatIsNeitherSpentNorVoidNorOldIsCurrent) {
+  Taking on;
+  auto first = on.take(), second = on.take();
+  EXPECT_FALSE(on.frames.isCurrent(first.id));
+  EXPECT_TRUE(on.frames.isCurrent(second.id));
+  on.clock.boot += LIFE_MS - 1;
+  EXPECT_TRUE(on.frames.isCurrent(second.id));
+  on.clock.boot += 1;
+  EXPECT_FALSE(on.frames.isCurrent(second.id));
+  auto third = on.take();
+  on.frames.spend();
+  EXPECT_FALSE(on.frames.isCurrent(third.id));
+  auto fourth = on.take();
+  on.frames.voidAll();
+  EXPECT_FALSE(on.frames.isCurrent(fourth.id));
+  EXPECT_FALSE(on.frames.isCurrent(on.frames.draw().id));
+  EXPECT_TRUE(on.frames.isCurrent(on.take().id));
 }
 
 TEST(Frames, idsAreUnlikeEachOtherAndEpochsCount) {

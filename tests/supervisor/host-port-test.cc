@@ -1,105 +1,17 @@
 // What a host meets at the other end of its socket: a real connection, a real supervisor behind it,
 // and hosts that keep no rule.
-#include "supervisor/host-port.h"
-
 #include "ipc/bounds.h"
-#include "tests/support/workbench.h"
+#include "tests/supervisor/wire-host.h"
 
 #include <capnp/any.h>
 
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 namespace praefectus::test {
 namespace {
-
-struct Ends {
-  kj::AutoCloseFd ours, theirs;
-  Ends() {
-    int ends[2];
-    KJ_SYSCALL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends));
-    ours = kj::AutoCloseFd(ends[0]);
-    theirs = kj::AutoCloseFd(ends[1]);
-  }
-};
-
-// One host's connection, both ends of it.
-struct Host {
-  Host(Workbench& bench, wire::Supervisor::Client served, Ends ends = Ends())
-      : server(kj::heap<Channel>(bench.low(), kj::mv(ends.ours), kj::mv(served))),
-        channel(kj::heap<Channel>(bench.low(), kj::mv(ends.theirs))),
-        supervisor(channel->bootstrap().castAs<wire::Supervisor>()) {}
-  explicit Host(Workbench& bench) : Host(bench, servePort(bench.supervisor())) {}
-
-  kj::Own<Channel> server, channel;
-  wire::Supervisor::Client supervisor;
-};
-
-// What an answer says: "ok", or the refusal's name.
-template <typename Response>
-std::string said(Response&& response) {
-  auto result = response.getResult();
-  return result.isRefusal() ? nameOf(result.getRefusal().getCode()).cStr() : "ok";
-}
-
-auto hello(Workbench& on, Host& host, uint16_t protocol = wire::PROTOCOL_VERSION) {
-  auto call = host.supervisor.helloRequest();
-  call.setProtocol(protocol);
-  return on.wait(kj::Promise<capnp::Response<wire::Supervisor::HelloResults>>(call.send()));
-}
-
-auto opening(Workbench& on, Host& host) {
-  auto call = host.supervisor.openRequest();
-  call.setSession("session-1");
-  call.setTurn("turn-1");
-  return on.wait(kj::Promise<capnp::Response<wire::Supervisor::OpenResults>>(call.send()));
-}
-
-auto status(Workbench& on, Host& host, kj::StringPtr operation) {
-  auto call = host.supervisor.statusRequest();
-  call.setOperation(operation);
-  return on.wait(kj::Promise<capnp::Response<wire::Supervisor::StatusResults>>(call.send()));
-}
-
-wire::Session::Client opened(Workbench& on, Host& host) {
-  EXPECT_EQ(said(hello(on, host)), "ok");
-  auto answer = opening(on, host);
-  EXPECT_EQ(said(answer), "ok");
-  return answer.getSession();
-}
-
-// How a call that fails ends, or nothing when it does not fail.
-std::string complaint(Workbench& on, kj::Promise<void> call) {
-  std::string text;
-  on.wait(call.catch_([&](kj::Exception&& why) { text = why.getDescription().cStr(); }));
-  return text;
-}
-
-// What grants name; a host has no other use for it.
-kj::Own<Session> named(Workbench& on) {
-  return kj::refcounted<Session>(0, kj::str("session-1"), kj::str("turn-1"), on.clock,
-                                 on.helpers());
-}
-
-void fill(const Request& request, wire::Submission::Builder to) {
-  attest::write(request.grant, to.initGrant());
-  to.setAction(request.action);
-}
-
-auto observing(wire::Session::Client session, const Request& request) {
-  auto call = session.observeRequest();
-  fill(request, call.initSubmission());
-  return kj::Promise<capnp::Response<wire::Session::ObserveResults>>(call.send());
-}
-
-Observation observed(Workbench& on, wire::Session::Client session, kj::StringPtr id = "read-1") {
-  auto answer = on.wait(observing(session, on.request(*named(on), look(), id)));
-  KJ_REQUIRE(!answer.getResult().isRefusal(), nameOf(answer.getResult().getRefusal().getCode()));
-  return read(answer.getResult().getObservation());
-}
 
 class Ear final : public wire::Progress::Server {
  public:
@@ -112,14 +24,6 @@ class Ear final : public wire::Progress::Server {
  private:
   std::vector<wire::Stage>& heard;
 };
-
-auto executing(wire::Session::Client session, const Request& request,
-               kj::Maybe<wire::Progress::Client> progress = nullptr) {
-  auto call = session.executeRequest();
-  fill(request, call.initSubmission());
-  KJ_IF_MAYBE (to, progress) call.setProgress(kj::mv(*to));
-  return kj::Promise<capnp::Response<wire::Session::ExecuteResults>>(call.send());
-}
 
 // ---- The rules of the conversation -------------------------------------------------------------
 
@@ -134,7 +38,7 @@ TEST(HostPort, anotherProtocolVersionIsRefusedAndOpensNothing) {
   Workbench on;
   Host host(on);
   for (uint16_t version : {0, wire::PROTOCOL_VERSION + 1}) {
-    EXPECT_EQ(said(hello(on, host, version)), "unsupported_version");
+    EXPECT_EQ(said(hello(on, host, {}, version)), "unsupported_version");
     EXPECT_EQ(said(opening(on, host)), "unsupported_version");
   }
 }
@@ -150,7 +54,82 @@ TEST(HostPort, helloSaysWhatGrantsMustName) {
   EXPECT_EQ(info.getSubject(), "uid:1000"_kj);
   EXPECT_TRUE(info.getActing());
   EXPECT_EQ(info.getRecovered(), 0u);
+  EXPECT_TRUE(info.getClockTrusted());
+  EXPECT_EQ(info.getHead().getSequence(), on.ledger().head().sequence);
+  EXPECT_TRUE(info.getHead().getLink() == bytesOf(on.ledger().head().link));
+  EXPECT_EQ(info.getFormerKeys().size(), 0u);
 }
+
+TEST(HostPort, helloIsSaidOnce) {
+  Workbench on;
+  Host host(on);
+  EXPECT_EQ(said(hello(on, host)), "ok");
+  EXPECT_EQ(said(hello(on, host)), "malformed");
+  EXPECT_EQ(said(opening(on, host)), "ok") << "the conversation goes on";
+}
+
+// ---- What a host has seen of the ledger --------------------------------------------------------
+
+TEST(HostPort, everyHeadThatTheLedgerEverHadIsKnownToIt) {
+  Ready on;
+  std::vector<attest::Head> heads = {on.ledger().head()};
+  on.run(on.pressing("op-1"));
+  heads.push_back(on.ledger().head());
+  on.restart();
+  heads.push_back(on.ledger().head());
+  EXPECT_LT(heads[0].sequence, heads[1].sequence);
+  for (auto& head : heads) {
+    Host host(on);
+    EXPECT_EQ(said(hello(on, host, head)), "ok") << head.sequence;
+    EXPECT_EQ(said(status(on, host, "op-1")), "ok");
+  }
+}
+
+TEST(HostPort, aLedgerThatDoesNotContainWhatTheHostHasSeenServesItNothing) {
+  Ready on;
+  on.run(on.pressing("op-1"));
+  auto other = on.ledger().head(), later = on.ledger().head();
+  other.link[31] ^= 1;
+  ++later.sequence;
+  for (auto& head : {other, later}) {
+    Host host(on);
+    EXPECT_EQ(said(hello(on, host, head)), "ledger_rolled_back");
+    EXPECT_EQ(said(opening(on, host)), "ledger_rolled_back");
+    EXPECT_EQ(said(status(on, host, "op-1")), "ledger_rolled_back");
+    EXPECT_EQ(said(revoking(on, host, on.seal(attest::Revocation()))), "ledger_rolled_back");
+    EXPECT_NE(said(hello(on, host)), "ok") << "there is no way back";
+    EXPECT_EQ(said(status(on, host, "op-1")), "ledger_rolled_back");
+    Host another(on);
+    EXPECT_EQ(said(hello(on, another)), "ok") << "that connection alone";
+  }
+}
+
+TEST(HostPort, aLedgerThatWasSetBackToAnOlderCopyOfItselfIsNoticed) {
+  Workbench on;
+  auto path = kj::str(on.ledgerFolder(), "/ledger.db");
+  auto fold = [&]() {
+    ASSERT_EQ(BackDoor(on.ledgerFolder()).run("PRAGMA wal_checkpoint(TRUNCATE)"), SQLITE_OK);
+  };
+  kj::Array<kj::byte> older;
+  on.restart([&]() {
+    fold();
+    older = readWhole(path);
+  });
+  attest::Revocation revocation;
+  revocation.revocation = kj::str("revocation-1");
+  revocation.what = attest::RevokedLease{kj::str("lease-1")};
+  ASSERT_EQ(on.revoke(on.seal(kj::mv(revocation))), "ok");
+  auto seen = on.ledger().head();
+  on.restart([&]() {
+    fold();
+    writeWhole(path, older);  // In its place: the file is the same one.
+  });
+  Host host(on);
+  EXPECT_EQ(said(hello(on, host, seen)), "ledger_rolled_back");
+  EXPECT_EQ(said(opening(on, host)), "ledger_rolled_back");
+}
+
+// ---- What breaks the form of a call ------------------------------------------------------------
 
 TEST(HostPort, aSupervisorWithoutALedgerSaysWhyAndNothingElse) {
   Workbench on;
@@ -198,12 +177,10 @@ TEST(HostPort, submissionsBeyondTheBoundsAreMalformed) {
   Request empty{kj::str("read-1"), good.grant.clone(), nullptr};
   empty.grant.body = nullptr;
   EXPECT_EQ(ask(empty), "malformed");
-  EXPECT_EQ(said(on.wait(kj::Promise<capnp::Response<wire::Session::ListResults>>(
-                session.listRequest().send()))),
-            "malformed");
-  EXPECT_EQ(said(on.wait(kj::Promise<capnp::Response<wire::Session::ExecuteResults>>(
-                session.executeRequest().send()))),
-            "malformed");
+  auto listing = session.listRequest();
+  auto acting = session.executeRequest();
+  EXPECT_EQ(said(on.wait(sent(listing))), "malformed");
+  EXPECT_EQ(said(on.wait(sent(acting))), "malformed");
   EXPECT_EQ(on.helpers().starts, 0u);
 }
 
@@ -276,8 +253,7 @@ TEST(HostPort, cancelAndCloseReachTheSession) {
   on.await("prepare ");
   auto cancel = session.cancelRequest();
   cancel.setOperation("op-2");
-  EXPECT_FALSE(on.wait(kj::Promise<capnp::Response<wire::Session::CancelResults>>(cancel.send()))
-                   .getFound());
+  EXPECT_FALSE(on.wait(sent(cancel)).getFound());
   on.wait(session.closeRequest().send().ignoreResult());
   EXPECT_EQ(said(on.wait(kj::mv(answer))), "aborted");
   EXPECT_EQ(said(on.wait(observing(session, on.request(*named(on), look(), "read-2")))),
@@ -329,6 +305,52 @@ TEST(HostPort, garbageDropsThatConnectionAlone) {
   EXPECT_EQ(said(status(on, host, "op-1")), "ok");
 }
 
+// ---- Turns, leases, stops and revocations over the wire ----------------------------------------
+
+TEST(HostPort, withoutATurnAndALeaseNothingIsRead) {
+  Workbench on;
+  Host host(on);
+  EXPECT_EQ(said(hello(on, host)), "ok");
+  auto session = opening(on, host).getSession();
+  auto ask = on.request(*named(on), look(), "read-1");
+  EXPECT_EQ(said(on.wait(observing(session, ask))), "no_active_turn");
+  EXPECT_EQ(said(beginning(on, session, "turn-1")), "ok");
+  EXPECT_EQ(said(on.wait(observing(session, ask))), "lease_missing");
+  auto lease = on.leaseFor(*named(on), {ActionClass::METADATA_READ}, "lease-1");
+  EXPECT_EQ(said(leasing(on, session, on.seal(lease))), "ok");
+  EXPECT_EQ(said(on.wait(observing(session, ask))), "ok");
+  on.wait(session.endTurnRequest().send().ignoreResult());
+  EXPECT_EQ(said(on.wait(observing(session, ask))), "no_active_turn");
+  EXPECT_EQ(said(beginning(on, session, "turn-1")), "operation_conflict");
+}
+
+TEST(HostPort, aStopNeedsNoHelloNoSessionAndNoAuthority) {
+  Workbench on;
+  Host host(on);
+  auto call = host.supervisor.stopRequest();
+  call.setSession("session-1");
+  call.setTurn("turn-1");
+  on.wait(call.send().ignoreResult());
+  EXPECT_EQ(said(hello(on, host)), "ok");
+  auto session = opening(on, host).getSession();
+  EXPECT_EQ(said(beginning(on, session, "turn-1")), "user_stopped");
+  EXPECT_EQ(said(beginning(on, session, "turn-2")), "ok");
+}
+
+TEST(HostPort, aRevocationReachesTheLedger) {
+  Workbench on;
+  Host host(on);
+  auto session = opened(on, host);
+  auto before = on.ledger().head().sequence;
+  attest::Revocation revocation;
+  revocation.revocation = kj::str("revocation-1");
+  revocation.what = attest::RevokedLease{kj::str("lease-1")};
+  EXPECT_EQ(said(revoking(on, host, on.seal(kj::mv(revocation)))), "ok");
+  EXPECT_GT(on.ledger().head().sequence, before);
+  auto ask = on.request(*named(on), look(), "read-1");
+  EXPECT_EQ(said(on.wait(observing(session, ask))), "revoked");
+}
+
 // ---- The death of a host -----------------------------------------------------------------------
 
 TEST(HostPort, aHostThatIsGoneDoesNotStopWhatWasDispatched) {
@@ -373,8 +395,10 @@ TEST(HostPort, aHostThatDiesInAReadLeavesNothingBehindThatOutlivesTheSupervisor)
     on.wait(greeting.send().ignoreResult());
     auto call = client->openRequest();
     call.setSession("session-1");
-    call.setTurn("turn-1");
     auto session = call.send().getSession();
+    EXPECT_EQ(said(beginning(on, session, "turn-1")), "ok");
+    auto lease = on.seal(on.leaseFor(*named(on), EVERYTHING, "lease-1"));
+    EXPECT_EQ(said(leasing(on, session, lease)), "ok");
     auto reading = observing(session, on.request(*named(on), look(), "read-1"))
                        .ignoreResult()
                        .eagerlyEvaluate([](kj::Exception&&) {});

@@ -20,10 +20,6 @@ std::vector<std::string> beginningWith(const std::string& beginning,
   return out;
 }
 
-std::string said(const Result<DesktopHeld>& result) {
-  return result.ok() ? "ok" : nameOf(result.refusal().code).cStr();
-}
-
 // ---- Order -------------------------------------------------------------------------------------
 
 TEST(Sessions, operationsOfOneSessionAreServedInOrder) {
@@ -47,8 +43,7 @@ TEST(Sessions, aReadWaitsForTheOperationBeforeIt) {
   auto seen = on.observe(*session);
   auto acting = on.begin(*session, on.request(*session, press(seen), "op-1"));
   on.await("effect ");
-  auto reading =
-      on.supervisor().observe(*session, on.request(*session, look(), "read").submission());
+  auto reading = on.beginObserving(*session, on.request(*session, look(), "read"));
   on.settle();
   EXPECT_EQ(on.count("observe "), 1u);
   on.signal(on.pids()[0]);
@@ -97,19 +92,20 @@ TEST(Sessions, sixteenAreLiveAndTheSeventeenthIsBusyUntilOneHasEnded) {
   Workbench on;
   kj::Vector<kj::Own<Session>> live;
   for (size_t i = 0; i < bounds::SESSIONS; ++i) live.add(on.open(kj::str("session-", i)));
-  auto refused = on.supervisor().open(kj::str("one-more"), kj::str("turn-1"));
+  auto refused = on.supervisor().open(kj::str("one-more"));
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.refusal().code, RefusalCode::BUSY);
   on.supervisor().leave(*live[3]);
   on.settle();
-  EXPECT_TRUE(on.supervisor().open(kj::str("one-more"), kj::str("turn-1")).ok());
+  EXPECT_TRUE(on.supervisor().open(kj::str("one-more")).ok());
 }
 
 TEST(Sessions, sessionAndTurnAreIdentifiers) {
   Workbench on;
+  auto session = on.open();
   for (auto bad : {""_kj, "a b"_kj, "ä"_kj}) {
-    EXPECT_FALSE(on.supervisor().open(kj::str(bad), kj::str("turn-1")).ok());
-    EXPECT_FALSE(on.supervisor().open(kj::str("session-1"), kj::str(bad)).ok());
+    EXPECT_FALSE(on.supervisor().open(kj::str(bad)).ok());
+    EXPECT_FALSE(on.supervisor().beginTurn(*session, kj::str(bad)).ok());
   }
 }
 
@@ -175,8 +171,7 @@ TEST(Sessions, drainedWaitsForEverySessionAndForWhatIsInFlight) {
 TEST(Sessions, leavingEndsAHelperThatHangsInARead) {
   Workbench on("hangs-in-reads");
   auto session = on.open();
-  auto reading =
-      on.supervisor().observe(*session, on.request(*session, look(), "read").submission());
+  auto reading = on.beginObserving(*session, on.request(*session, look(), "read"));
   on.await("observe ");
   on.supervisor().leave(*session);
   auto seen = on.wait(kj::mv(reading));
@@ -194,8 +189,7 @@ TEST(Sessions, aSupervisorMayEndBeforeAnythingThatWasAskedOfItHasBegun) {
   auto request = on.request(*session, press(seen), "op-1");
   {
     auto acting = on.begin(*session, request);
-    auto reading =
-        on.supervisor().observe(*session, on.request(*session, look(), "read").submission());
+    auto reading = on.beginObserving(*session, on.request(*session, look(), "read"));
     on.supervisor().leave(*session);
   }
   on.restart();
@@ -227,7 +221,7 @@ TEST(Reads, aRequestThatAsksTheWrongQuestionUsesNothingUp) {
   Workbench on;
   auto session = on.open();
   auto once = on.request(*session, look(), "read");
-  EXPECT_EQ(said(on.wait(on.supervisor().list(*session, once.submission()))), "malformed");
+  EXPECT_EQ(on.listing(*session, once), "malformed");
   EXPECT_EQ(on.observing(*session, once), "ok");
 }
 
@@ -265,7 +259,7 @@ TEST(Reads, theDesktopIsListedUnderItsOwnGrant) {
   Workbench on;
   auto session = on.open();
   auto listing = on.request(*session, survey(), "read");
-  EXPECT_EQ(said(on.wait(on.supervisor().list(*session, listing.submission()))), "ok");
+  EXPECT_EQ(on.listing(*session, listing), "ok");
   EXPECT_EQ(on.observing(*session, on.request(*session, survey(), "read-2")), "malformed");
   EXPECT_EQ(on.count("list"), 1u);
 }
@@ -275,14 +269,13 @@ TEST(Reads, whatTheHelperRefusesIsPassedOn) {
   auto session = on.open();
   EXPECT_EQ(on.observing(*session, on.request(*session, look(), "read")), "target_missing");
   auto listing = on.request(*session, survey(), "read-2");
-  EXPECT_EQ(said(on.wait(on.supervisor().list(*session, listing.submission()))), "no_display");
+  EXPECT_EQ(on.listing(*session, listing), "no_display");
 }
 
 TEST(Reads, aHelperThatHangsIsEndedAtTheDeadline) {
   Workbench on("hangs-in-reads");
   auto session = on.open();
-  auto reading =
-      on.supervisor().observe(*session, on.request(*session, look(), "read").submission());
+  auto reading = on.beginObserving(*session, on.request(*session, look(), "read"));
   on.await("observe ");
   on.pass(15 * kj::SECONDS);
   auto seen = on.wait(kj::mv(reading));
@@ -306,8 +299,8 @@ TEST(Reads, aReadWhoseGrantExpiredInTheQueueHarmsNobody) {
   auto seen = on.observe(*session);
   auto acting = on.begin(*session, on.request(*session, press(seen), "op-1"));
   on.await("prepare ");
-  auto reading = on.supervisor().observe(
-      *session, on.request(*session, look(), "read", {.validForMs = 1'000}).submission());
+  auto reading =
+      on.beginObserving(*session, on.request(*session, look(), "read", {.validForMs = 1'000}));
   on.pass(2 * kj::SECONDS);
   EXPECT_TRUE(on.supervisor().cancel(*session, "op-1"));
   EXPECT_EQ(on.outcome(on.wait(kj::mv(acting))), "refused: aborted");
@@ -361,8 +354,7 @@ TEST(HelperStart, aHelperThatExitsAtOnceIsUnavailable) {
 TEST(HelperStart, aHelperThatSaysNothingIsEndedAfterItsTime) {
   Workbench on("silent-hello");
   auto session = on.open();
-  auto reading =
-      on.supervisor().observe(*session, on.request(*session, look(), "read").submission());
+  auto reading = on.beginObserving(*session, on.request(*session, look(), "read"));
   on.await("asked");
   on.pass(bounds::HELLO);
   auto seen = on.wait(kj::mv(reading));

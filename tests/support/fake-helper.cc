@@ -15,6 +15,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
+#include <set>
+#include <string>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -53,6 +55,9 @@ enum class Lie : uint8_t {
   DEPTH,
   TEXT,
   FIELD,
+  NO_PICTURE,
+  FOREIGN_OFFER,
+  OFFER_TWICE,
   FRAME,
   PREPARE,
   PERFORM,
@@ -65,7 +70,9 @@ struct Mode {
   Way prepare = Way::WORKS;
   Way perform = Way::WORKS;
   Shows shows = Shows::EFFECT;
+  bool versatile = false;  // Offers every kind and every proof, as no helper of one platform does.
   Watched watched = Watched::KEPT;
+  bool fleeting = false;  // What was acted on under a name is gone under that name.
 };
 
 constexpr Mode MODES[] = {
@@ -83,6 +90,9 @@ constexpr Mode MODES[] = {
     {.name = "wrong-depth", .lie = Lie::DEPTH},
     {.name = "wrong-text", .lie = Lie::TEXT},
     {.name = "unknown-field-in-hello", .lie = Lie::FIELD},
+    {.name = "offers-no-picture", .lie = Lie::NO_PICTURE},
+    {.name = "offers-what-nobody-knows", .lie = Lie::FOREIGN_OFFER},
+    {.name = "offers-one-thing-twice", .lie = Lie::OFFER_TWICE},
     {.name = "wrong-frame", .lie = Lie::FRAME},
     {.name = "nonsense-in-prepare", .lie = Lie::PREPARE},
     {.name = "nonsense-in-perform", .lie = Lie::PERFORM},
@@ -100,10 +110,12 @@ constexpr Mode MODES[] = {
     {.name = "hangs-in-perform", .perform = Way::HANGS},
     {.name = "dies-before-effect", .perform = Way::DIES_BEFORE},
     {.name = "dies-after-effect", .perform = Way::DIES_AFTER},
+    {.name = "versatile", .versatile = true},
     {.name = "no-op", .shows = Shows::NO_CHANGE},
     {.name = "unverifiable", .shows = Shows::NOTHING},
     {.name = "breach", .watched = Watched::BREACHED},
     {.name = "unwatched", .watched = Watched::NOT},
+    {.name = "fleeting", .fleeting = true},
 };
 
 const Mode& modeNamed(kj::StringPtr name) {
@@ -129,9 +141,40 @@ void record(kj::StringPtr line) {
   abort();
 }
 
-kj::String nameOf(const PrepareRequest& request) {
-  if (request.act.is<InvokeRequest>()) return kj::str(request.act.get<InvokeRequest>().name);
-  return kj::str(request.act.get<SetValueRequest>().text);
+// What a line of the record says of an action: its name, its text, or else its kind.
+kj::String nameOf(const Action& action) {
+  KJ_IF_MAYBE (invoke, action.act.tryGet<InvokeRequest>()) return kj::str(invoke->name);
+  KJ_IF_MAYBE (set, action.act.tryGet<SetValueRequest>()) return kj::str(set->text);
+  return kj::str(action.kind());
+}
+
+constexpr kj::StringPtr READS[] = {"list"_kj, "observe"_kj, "picture"_kj};
+constexpr kj::StringPtr MUTATIONS[] = {
+    "screenshot"_kj, "invoke"_kj,         "set_value"_kj, "select_text"_kj, "secondary"_kj,
+    "click"_kj,      "scroll"_kj,         "move"_kj,      "drag"_kj,        "type_text"_kj,
+    "press"_kj,      "hotkey"_kj,         "paste"_kj,     "application"_kj, "window"_kj,
+    "open"_kj,       "clipboard_write"_kj};
+constexpr kj::StringPtr PROOFS[] = {"proof_value"_kj, "proof_state"_kj, "proof_appears"_kj,
+                                    "proof_disappears"_kj, "proof_region_changed"_kj};
+
+kj::Vector<Capability> offersOf(const Mode& mode) {
+  kj::Vector<Capability> out;
+  auto offer = [&](kj::StringPtr name) { out.add(Capability{name, true, {}}); };
+  for (auto name : READS) offer(name);
+  if (!mode.versatile) {
+    for (auto name : {"invoke"_kj, "set_value"_kj}) offer(name);
+    return out;
+  }
+  for (auto name : MUTATIONS) offer(name);
+  for (auto name : PROOFS) offer(name);
+  return out;
+}
+
+bool isOffered(const Mode& mode, const Action& action) {
+  auto proof = action.verification.kind();
+  bool plain = (action.act.is<InvokeRequest>() || action.act.is<SetValueRequest>()) &&
+               (proof == Proof::STRONGEST || proof == Proof::NONE);
+  return plain || mode.versatile;
 }
 
 // A window with one check box and one entry.
@@ -140,13 +183,7 @@ class MemoryDriver final : public Driver {
   MemoryDriver(const Mode& mode, kj::UnixEventPort& port, kj::Timer& timer)
       : mode(mode), port(port), timer(timer) {}
 
-  kj::Promise<kj::Vector<Capability>> capabilities() override {
-    kj::Vector<Capability> out;
-    for (auto name : {"list"_kj, "observe"_kj, "picture"_kj, "invoke"_kj, "set_value"_kj}) {
-      out.add(Capability{name, true, {}});
-    }
-    return kj::mv(out);
-  }
+  kj::Promise<kj::Vector<Capability>> capabilities() override { return offersOf(mode); }
 
   kj::Promise<Result<Desktop>> list() override {
     record("list");
@@ -178,26 +215,32 @@ class MemoryDriver final : public Driver {
     });
   }
 
-  kj::Promise<Result<kj::Own<PreparedAction>>> prepare(PrepareRequest request) override {
-    record(kj::str("prepare ", nameOf(request)));
+  kj::Promise<Result<kj::Own<PreparedAction>>> prepare(Action action) override {
+    record(kj::str("prepare ", nameOf(action)));
+    if (!isOffered(mode, action)) {
+      return Result<kj::Own<PreparedAction>>(
+          Refusal{RefusalCode::UNSUPPORTED_ACTION, "Not offered."});
+    }
     if (mode.prepare == Way::DIES_BEFORE) die();
     return goOn(mode.prepare)
-        .then([this, request = kj::mv(request)]() mutable -> Result<kj::Own<PreparedAction>> {
-          if (request.target.frame != frame) {
-            return Refusal{RefusalCode::STALE_FRAME, "Another frame."};
+        .then([this, action = kj::mv(action)]() mutable -> Result<kj::Own<PreparedAction>> {
+          KJ_IF_MAYBE (aimedAt, action.frame()) {
+            if (aimedAt->id != frame) return Refusal{RefusalCode::STALE_FRAME, "Another frame."};
+          }
+          if (gone.count(nameOf(action).cStr()) > 0) {
+            return Refusal{RefusalCode::TARGET_MISSING, "Gone."};
           }
           if (mode.prepare == Way::REFUSES) {
             return Refusal{RefusalCode::TARGET_CHANGED, "Changed."};
           }
-          return kj::Own<PreparedAction>(kj::heap<Prepared>(*this, kj::mv(request)));
+          return kj::Own<PreparedAction>(kj::heap<Prepared>(*this, kj::mv(action)));
         });
   }
 
  private:
   class Prepared final : public PreparedAction {
    public:
-    Prepared(MemoryDriver& driver, PrepareRequest request)
-        : driver(driver), request(kj::mv(request)) {}
+    Prepared(MemoryDriver& driver, Action action) : driver(driver), action(kj::mv(action)) {}
 
     kj::Promise<Result<Facts>> perform() override {
       auto how = driver.mode.perform;
@@ -205,7 +248,8 @@ class MemoryDriver final : public Driver {
       if (how == Way::REFUSES) {
         return Result<Facts>(Refusal{RefusalCode::TARGET_CHANGED, "Changed."});
       }
-      record(kj::str("effect ", nameOf(request)));
+      record(kj::str("effect ", nameOf(action)));
+      if (driver.mode.fleeting) driver.gone.insert(nameOf(action).cStr());
       if (how == Way::DIES_AFTER) die();
       if (how == Way::PROMISES_NOTHING) {
         return Result<Facts>(Refusal{RefusalCode::OUTCOME_UNKNOWN, "Who knows."});
@@ -222,21 +266,52 @@ class MemoryDriver final : public Driver {
       for (auto sight : {&out.before, &out.after}) {
         sight->present = sight->windowPresent = sight->processRunning = true;
         sight->windows.add(7);
-        if (request.act.is<SetValueRequest>()) sight->value = kj::str("what was there");
+        sight->region = kj::heapArray("as it was"_kj.asBytes());
+        if (action.act.is<SetValueRequest>()) sight->value = kj::str("what was there");
         if (driver.mode.shows != Shows::NOTHING) sight->states.set(State::CHECKABLE);
       }
-      if (driver.mode.shows == Shows::EFFECT) out.after.states.set(State::CHECKED);
-      if (request.act.is<SetValueRequest>()) {
-        if (driver.mode.shows == Shows::EFFECT) {
-          out.after.value = kj::str(request.act.get<SetValueRequest>().text);
-        }
-        if (driver.mode.shows == Shows::NOTHING) out.after.value = NoValue();
+      if (driver.mode.shows == Shows::EFFECT) {
+        out.after.states.set(State::CHECKED);
+        showEffect(out);
       }
+      if (driver.mode.shows == Shows::NOTHING) out.after.value = NoValue();
       return out;
     }
 
+    // What the act did, and then what it is to be proven by.
+    void showEffect(Facts& facts) {
+      KJ_IF_MAYBE (set, action.act.tryGet<SetValueRequest>()) {
+        facts.after.value = kj::str(set->text);
+      }
+      KJ_SWITCH_ONEOF(action.verification.content) {
+        KJ_CASE_ONEOF(proof, StrongestProof) {}
+        KJ_CASE_ONEOF(proof, NoProof) {}
+        KJ_CASE_ONEOF(proof, ValueProof) { facts.after.value = kj::str(proof.text); }
+        KJ_CASE_ONEOF(proof, StateProof) { showStates(proof, facts); }
+        KJ_CASE_ONEOF(proof, AppearsProof) { facts.after.windows.add(8); }
+        KJ_CASE_ONEOF(proof, DisappearsProof) {
+          facts.after.present = facts.after.windowPresent = false;
+          facts.after.windows.clear();
+        }
+        KJ_CASE_ONEOF(proof, RegionProof) {
+          facts.after.region = kj::heapArray("as it is"_kj.asBytes());
+        }
+      }
+    }
+
+    // Each expected state comes with the effect: the opposite was there before.
+    static void showStates(const StateProof& proof, Facts& facts) {
+      for (auto& each : proof.expected) {
+        auto bit = uint64_t{1} << static_cast<unsigned>(each.state);
+        auto& has = each.holds ? facts.after : facts.before;
+        auto& lacks = each.holds ? facts.before : facts.after;
+        has.states.bits |= bit;
+        lacks.states.bits &= ~bit;
+      }
+    }
+
     MemoryDriver& driver;
-    PrepareRequest request;
+    Action action;
   };
 
   kj::Promise<void> goOn(Way how) {
@@ -255,6 +330,7 @@ class MemoryDriver final : public Driver {
   kj::UnixEventPort& port;
   kj::Timer& timer;
   FrameId frame{};
+  std::set<std::string> gone;
 };
 
 // Says what no reader of its schema can take for an answer: an enumerant of no version.
@@ -284,15 +360,13 @@ class Liar final : public wire::Helper::Server {
     hello.setMaxElements(bounds::ELEMENTS + only(Lie::ELEMENTS));
     hello.setMaxDepth(bounds::DEPTH + only(Lie::DEPTH));
     hello.setMaxTextBytes(bounds::TEXT_BYTES + only(Lie::TEXT));
-    auto offered = hello.initCapabilities(5);
-    uint index = 0;
-    for (auto name : {"list"_kj, "observe"_kj, "picture"_kj, "invoke"_kj, "set_value"_kj}) {
-      offered[index].setName(name);
-      offered[index++].setAvailable(true);
-    }
-    if (mode.lie == Lie::FIELD) {
-      offered[0].setWhy(static_cast<RefusalCode>(9999));
-    }
+    auto offers = offersOf(mode);
+    auto offered = hello.initCapabilities(static_cast<capnp::uint>(offers.size()));
+    write(offers, offered);
+    if (mode.lie == Lie::FIELD) offered[0].setWhy(static_cast<RefusalCode>(9999));
+    if (mode.lie == Lie::NO_PICTURE) offered[2].setName("screenshot");
+    if (mode.lie == Lie::FOREIGN_OFFER) offered[4].setName("everything");
+    if (mode.lie == Lie::OFFER_TWICE) offered[4].setName("invoke");
     return kj::READY_NOW;
   }
 

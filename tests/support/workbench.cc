@@ -52,14 +52,23 @@ class Teller final : public Listener {
   OnStage onStage;
 };
 
+Verification verificationFor(Proof proof) {
+  Verification out;
+  if (proof == Proof::NONE) out.content = NoProof();
+  if (proof == Proof::APPEARS) out.content = AppearsProof();
+  if (proof == Proof::DISAPPEARS) out.content = DisappearsProof();
+  return out;
+}
+
 Action actionOn(const Observation& seen, uint32_t element, const Terms& terms) {
   Action action;
   action.blind = attest::random<32>();
   action.timeoutMs = terms.timeoutMs;
-  action.verification = terms.verification;
-  action.window = seen.frame.window;
-  action.element = {seen.frame.window, seen.frame.id, seen.frame.epoch, element,
-                    seen.elements[element].digest};
+  action.mode = terms.mode;
+  action.safety = terms.safety;
+  action.verification = verificationFor(terms.proof);
+  action.target = ElementTarget{seen.frame.window, seen.frame.id, seen.frame.epoch, element,
+                                seen.elements[element].digest};
   return action;
 }
 
@@ -110,8 +119,8 @@ const attest::Image& NamedHelpers::imageOf(const std::string& name) {
 }
 
 Workbench::Workbench(const std::string& mode, bool acting)
-    : folder(fastPlace()),
-      actor(acting),
+    : actor(acting),
+      folder(fastPlace()),
       recordPath(folder / "record"),
       ledgerPath(folder / "ledger"),
       issuer(attest::SigningKey::fromSeed(bytesOf(hashNamed("issuer")))),
@@ -128,7 +137,7 @@ Workbench::Workbench(const std::string& mode, bool acting)
   attest::KeyRing ring;
   ring.add(attest::Purpose::ISSUER, "host", attest::keyIdOf(issuer.publicKey()),
            issuer.publicKey());
-  auto made = ledger::Ledger::create(ledgerPath, ring);
+  auto made = ledger::Ledger::create(ledgerPath, ring, {clock.wallMs(), clock.bootMs()});
   KJ_REQUIRE(made.ok(), made.refusal().detail);
   openLedger();
 }
@@ -136,16 +145,17 @@ Workbench::Workbench(const std::string& mode, bool acting)
 Workbench::~Workbench() noexcept(false) {}
 
 void Workbench::openLedger() {
-  auto opened = ledger::Ledger::open(ledgerPath, clock.wallMs());
+  auto opened = ledger::Ledger::open(ledgerPath, {clock.wallMs(), clock.bootMs()});
   KJ_REQUIRE(opened.ok(), opened.refusal().detail);
   book = kj::mv(*opened);
-  core =
-      kj::heap<Supervisor>(*book, *source, actor, clock, io.provider->getTimer(), kj::str(SUBJECT));
+  keeper = kj::heap<TimeKeeper>(clock, book->clockMemory());
+  core = kj::heap<Supervisor>(*book, *source, actor, *keeper, ledgerTimer, kj::str(SUBJECT));
 }
 
-void Workbench::restart() {
+void Workbench::restart(const std::function<void()>& meanwhile) {
   core = nullptr;
   book = nullptr;
+  if (meanwhile) meanwhile();
   openLedger();
 }
 
@@ -154,6 +164,11 @@ void Workbench::pass(kj::Duration duration) {
   clock.wall += duration / kj::MILLISECONDS;
   clock.boot += static_cast<uint64_t>(duration / kj::MILLISECONDS);
   timer.advanceTo(timer.now() + duration);
+  settle();
+}
+
+void Workbench::passForLedger(kj::Duration duration) {
+  ledgerTimer.advanceTo(ledgerTimer.now() + duration);
   settle();
 }
 
@@ -194,6 +209,14 @@ std::vector<pid_t> Workbench::pids() const {
 
 void Workbench::signal(pid_t pid) { KJ_SYSCALL(::kill(pid, SIGUSR2)); }
 
+void Workbench::killNoticed(Session& session) {
+  auto pid = static_cast<pid_t>(KJ_ASSERT_NONNULL(session.liveHelper()).pid());
+  KJ_SYSCALL(::kill(pid, SIGKILL));
+  KJ_REQUIRE(ends(pid));
+  settle();
+  KJ_REQUIRE(session.liveHelper() == nullptr);
+}
+
 bool Workbench::ends(pid_t pid) {
   int fd = launch::openPidfd(pid);
   if (fd < 0) return true;
@@ -202,9 +225,55 @@ bool Workbench::ends(pid_t pid) {
 }
 
 kj::Own<Session> Workbench::open(kj::StringPtr session, kj::StringPtr turn) {
-  auto opened = core->open(kj::str(session), kj::str(turn));
+  auto opened = core->open(kj::str(session));
   KJ_REQUIRE(opened.ok(), opened.refusal().detail);
+  auto begun = core->beginTurn(**opened, kj::str(turn));
+  KJ_REQUIRE(begun.ok(), begun.refusal().detail);
   return kj::mv(*opened);
+}
+
+attest::Lease Workbench::leaseFor(const Session& session, attest::Classes classes, kj::StringPtr id,
+                                  int64_t validForMs) const {
+  attest::Lease lease;
+  lease.issuer = kj::str("host");
+  lease.keyId = attest::keyIdOf(issuer.publicKey());
+  lease.audience = book->id();
+  lease.subject = kj::str(SUBJECT);
+  lease.session = kj::str(session.id);
+  lease.turn = kj::str(session.turn().orDefault(kj::str("none")));
+  lease.lease = kj::str(id);
+  lease.policyGeneration = policyGeneration;
+  lease.classes = classes;
+  lease.notBefore = clock.wallMs();
+  lease.expires = clock.wallMs() + validForMs;
+  return lease;
+}
+
+attest::Envelope Workbench::seal(attest::Revocation revocation) const {
+  revocation.issuer = kj::str("host");
+  revocation.keyId = attest::keyIdOf(issuer.publicKey());
+  revocation.audience = book->id();
+  revocation.subject = kj::str(SUBJECT);
+  revocation.issuedAt = clock.wallMs();
+  return attest::seal(revocation, issuer);
+}
+
+std::string Workbench::lease(Session& session, const attest::Lease& lease) {
+  auto opened = core->openLease(session, seal(lease));
+  return opened.ok() ? "ok" : nameOf(opened.refusal().code).cStr();
+}
+
+std::string Workbench::revoke(attest::Envelope revocation) {
+  auto revoked = wait(core->revoke(kj::mv(revocation)));
+  return revoked.ok() ? "ok" : nameOf(revoked.refusal().code).cStr();
+}
+
+void Workbench::leaseAll(Session& session) {
+  if (!leasing || session.turn() == nullptr) return;
+  auto scope = leaseScope(session, book->revocations(), *keeper);
+  if (session.leases.isOpen("host", lastLease.c_str(), scope)) return;
+  lastLease = "lease-" + std::to_string(++leases);
+  lease(session, leaseFor(session, EVERYTHING, lastLease.c_str()));
 }
 
 attest::Grant Workbench::grantFor(const Session& session, const Action& action,
@@ -215,11 +284,15 @@ attest::Grant Workbench::grantFor(const Session& session, const Action& action,
   grant.audience = book->id();
   grant.subject = kj::str(SUBJECT);
   grant.session = kj::str(session.id);
-  grant.turn = kj::str(session.turn);
+  KJ_IF_MAYBE (turn, session.turn()) grant.turn = kj::str(*turn);
   grant.operation = kj::str(operation);
+  grant.policyGeneration = policyGeneration;
   grant.actionHash = attest::actionHash(encode(action));
   grant.actionClass = action.actionClass();
-  grant.target = action.window;
+  grant.risk = action.safety;
+  grant.target = action.window();
+  KJ_IF_MAYBE (frame, action.frame()) grant.frame = frame->id;
+  grant.rights = terms.rights;
   grant.notBefore = clock.wallMs();
   grant.expires = clock.wallMs() + terms.validForMs;
   grant.uses = terms.uses;
@@ -236,19 +309,33 @@ Request Workbench::request(const Session& session, const Action& action, kj::Str
 }
 
 Observation Workbench::observe(Session& session, const WindowRef& window) {
+  leaseAll(session);
   auto ask = request(session, look(window), kj::str("read-", ++reads));
   auto seen = wait(core->observe(session, ask.submission()));
   KJ_REQUIRE(seen.ok(), nameOf(seen.refusal().code), seen.refusal().detail);
   return read(seen->get());
 }
 
+kj::Promise<Result<ObservationHeld>> Workbench::beginObserving(Session& session,
+                                                               const Request& request) {
+  leaseAll(session);
+  return core->observe(session, request.submission());
+}
+
 std::string Workbench::observing(Session& session, const Request& request) {
-  auto seen = wait(core->observe(session, request.submission()));
+  auto seen = wait(beginObserving(session, request));
   return seen.ok() ? "ok" : nameOf(seen.refusal().code).cStr();
+}
+
+std::string Workbench::listing(Session& session, const Request& request) {
+  leaseAll(session);
+  auto listed = wait(core->list(session, request.submission()));
+  return listed.ok() ? "ok" : nameOf(listed.refusal().code).cStr();
 }
 
 kj::Promise<kj::Own<Answer>> Workbench::begin(Session& session, const Request& request,
                                               OnStage onStage) {
+  leaseAll(session);
   return core->execute(session, request.submission(), kj::heap<Teller>(kj::mv(onStage)));
 }
 
@@ -276,6 +363,10 @@ std::string Workbench::known(kj::StringPtr operation) {
   return nameOf(receipt->terminal).cStr();
 }
 
+Request Ready::pressing(kj::StringPtr operation, Terms terms) {
+  return request(*session, press(seen, operation, terms), operation, terms);
+}
+
 Action press(const Observation& seen, kj::StringPtr name, Terms terms) {
   auto action = actionOn(seen, 1, terms);
   action.act = InvokeRequest{kj::str(name)};
@@ -288,11 +379,27 @@ Action put(const Observation& seen, kj::StringPtr text, Terms terms) {
   return action;
 }
 
+Action acting(const Observation& seen, Act act, Terms terms) {
+  auto action = actionOn(seen, 1, terms);
+  action.act = kj::mv(act);
+  return action;
+}
+
+Action launching(kj::StringPtr application, Terms terms) {
+  Action action;
+  action.blind = attest::random<32>();
+  action.timeoutMs = terms.timeoutMs;
+  action.verification = verificationFor(terms.proof);
+  action.act =
+      ApplicationRequest{wire::ControlApplication::Operation::LAUNCH, kj::str(application)};
+  return action;
+}
+
 Action look(const WindowRef& window, bool picture) {
   Action action;
   action.blind = attest::random<32>();
   action.timeoutMs = 15'000;
-  action.window = window;
+  action.target = window;
   action.act = ObserveAct{picture};
   return action;
 }

@@ -20,6 +20,10 @@ namespace praefectus::test {
 constexpr WindowRef WINDOW = {{4242, 987654}, 0x1400003};
 constexpr WindowRef OTHER_WINDOW = {{4242, 987654}, 0x1400004};
 
+const attest::Classes EVERYTHING = {ActionClass::METADATA_READ,     ActionClass::SCREENSHOT_READ,
+                                    ActionClass::POINTER_MUTATION,  ActionClass::KEYBOARD_MUTATION,
+                                    ActionClass::SEMANTIC_MUTATION, ActionClass::FILE_MUTATION};
+
 class SteppedClock final : public Clock {
  public:
   int64_t wallMs() const override { return wall; }
@@ -39,9 +43,12 @@ struct Request {
 // What a host may choose about a request.
 struct Terms {
   uint32_t timeoutMs = 15'000;
-  Verification verification = Verification::STRONGEST;
+  Proof proof = Proof::STRONGEST;  // Or NONE, APPEARS, DISAPPEARS.
   int64_t validForMs = 60'000;
   uint32_t uses = 1;
+  Mode mode = Mode::INTERACTIVE;
+  Safety safety = Safety::REVERSIBLE;
+  Rights rights = {};
 };
 
 // Hands out helpers of the named kind, and counts what it started.
@@ -75,11 +82,14 @@ class NamedHelpers final : public HelperSource {
 struct StatedActor final : public Actor {
   explicit StatedActor(bool acting) : acting(acting) {}
   Result<Done> hold() override {
+    if (onHold) onHold();
     if (acting) return Done{};
     return Refusal{RefusalCode::DESKTOP_BUSY, "Another one acts."_kj};
   }
   bool isFree() override { return acting; }
   bool acting;
+  // Called in the middle of admission.
+  std::function<void()> onHold;
 };
 
 using OnStage = std::function<void(wire::Stage)>;
@@ -97,6 +107,9 @@ class Workbench {
 
   // ---- Time: wall, boot and the timers that a supervisor waits on, together.
   void pass(kj::Duration duration);
+  // Lets the supervisor give up a write to the ledger, which takes real time on a thread of its
+  // own.
+  void passForLedger(kj::Duration duration);
   SteppedClock clock;
   kj::TimerImpl timer{kj::origin<kj::TimePoint>()};
 
@@ -107,8 +120,14 @@ class Workbench {
         .timeoutAfter(60 * kj::SECONDS, kj::mv(promise))
         .wait(io.waitScope);
   }
+  // Whether it has come; runs everything that can run now.
+  template <typename T>
+  bool isReady(kj::Promise<T>& promise) {
+    return promise.poll(io.waitScope);
+  }
   // Runs everything that can run now.
   void settle();
+  void poll() { io.waitScope.poll(); }
 
   // ---- The helpers, and what they wrote down.
   NamedHelpers& helpers() { return *source; }
@@ -119,6 +138,8 @@ class Workbench {
   void await(const std::string& beginning, size_t times = 1);
   // Process ids in the order of their starts.
   std::vector<pid_t> pids() const;
+  // Kills that of a session; the supervisor has taken notice when it returns.
+  void killNoticed(Session& session);
   // Lets a helper that waits go on.
   void signal(pid_t pid);
   // Waits until the process is no more.
@@ -126,6 +147,18 @@ class Workbench {
 
   // ---- The host.
   kj::Own<Session> open(kj::StringPtr session = "session-1", kj::StringPtr turn = "turn-1");
+  // Whether a lease for everything is opened whenever a session asks for something without one.
+  bool leasing = true;
+  attest::Lease leaseFor(const Session& session, attest::Classes classes, kj::StringPtr id,
+                         int64_t validForMs = 60'000) const;
+  attest::Envelope seal(const attest::Lease& lease) const { return attest::seal(lease, issuer); }
+  // Fills in by whom and for whom it is.
+  attest::Envelope seal(attest::Revocation revocation) const;
+  // Why it is refused, or "ok".
+  std::string lease(Session& session, const attest::Lease& lease);
+  std::string revoke(attest::Envelope revocation);
+  // What leases and grants state from now on.
+  uint64_t policyGeneration = 1;
   attest::Grant grantFor(const Session& session, const Action& action, kj::StringPtr operation,
                          Terms terms = {}) const;
   Request seal(const attest::Grant& grant, const Action& action) const;
@@ -133,8 +166,10 @@ class Workbench {
                   Terms terms = {}) const;
   // Throws when it is refused.
   Observation observe(Session& session, const WindowRef& window = WINDOW);
+  kj::Promise<Result<ObservationHeld>> beginObserving(Session& session, const Request& request);
   // Why it is refused, or "ok".
   std::string observing(Session& session, const Request& request);
+  std::string listing(Session& session, const Request& request);
 
   kj::Promise<kj::Own<Answer>> begin(Session& session, const Request& request,
                                      OnStage onStage = nullptr);
@@ -150,14 +185,21 @@ class Workbench {
   std::string known(kj::StringPtr operation);
 
   // Ends the supervisor as a crash would, without a goodbye to its ledger, and starts another one.
-  void restart();
+  // Meanwhile the ledger lies there for whatever is to be done to it.
+  void restart(const std::function<void()>& meanwhile = nullptr);
+  // As the supervisor sees it.
+  const TimeKeeper& time() const { return *keeper; }
   kj::StringPtr ledgerFolder() const { return ledgerPath; }
+  StatedActor actor;
+  // Who signs for the host.
+  const attest::SigningKey& issuerKey() const { return issuer; }
 
  private:
   void openLedger();
+  void leaseAll(Session& session);
 
   TemporaryFolder folder;
-  StatedActor actor;
+  kj::TimerImpl ledgerTimer{kj::origin<kj::TimePoint>()};
   kj::String recordPath, ledgerPath;
   attest::SigningKey issuer;
   uint32_t launcherPid = 0;
@@ -168,13 +210,36 @@ class Workbench {
   kj::UnixEventPort::FdObserver recordObserver;  // Dies before its descriptor.
   kj::Own<NamedHelpers> source;
   kj::Own<ledger::Ledger> book;
+  kj::Own<TimeKeeper> keeper;
   kj::Own<Supervisor> core;
+  unsigned leases = 0;
+  std::string lastLease;
   unsigned reads = 0;
+};
+
+// A workbench with a session that has observed.
+struct Ready : Workbench {
+  explicit Ready(const std::string& mode = "good")
+      : Workbench(mode), session(open()), seen(observe(*session)) {}
+
+  Request pressing(kj::StringPtr operation, Terms terms = {});
+  kj::Own<Answer> run(const Request& request, OnStage onStage = nullptr) {
+    return execute(*session, request, kj::mv(onStage));
+  }
+  // What the next mutation of this session is told.
+  std::string next() { return outcome(run(pressing("next"))); }
+
+  kj::Own<Session> session;
+  Observation seen;
 };
 
 // An action on the observed window's check box, or on its entry.
 Action press(const Observation& seen, kj::StringPtr name = "press", Terms terms = {});
 Action put(const Observation& seen, kj::StringPtr text, Terms terms = {});
+// Any other act on the check box, under the helper "versatile".
+Action acting(const Observation& seen, Act act, Terms terms = {});
+// Something on the desktop itself, which needs no frame, under the same helper.
+Action launching(kj::StringPtr application, Terms terms = {});
 Action look(const WindowRef& window = WINDOW, bool picture = false);
 Action survey();
 
