@@ -83,6 +83,9 @@ class Demo {
               step("same id, other act", [this] { return conflict(); }) &&
               step("tampered grant", [this] { return tampered(); }) &&
               step("stale element", [this] { return stale(); }) &&
+              step("no lease", [this] { return withoutLease(); }) &&
+              step("taken back", [this] { return revoked(); }) &&
+              step("person's stop", [this] { return stopped(); }) &&
               step("helper killed", [this] { return killHelper(); }) &&
               step("must look first", [this] { return mustObserve(); }) &&
               step("supervisor killed", [this] { return killSupervisor(); }) &&
@@ -264,6 +267,47 @@ class Demo {
     auto sentence = expectRefused(old, RefusalCode::STALE_FRAME);
     expectUntouched();
     return kj::str("refused: ", sentence, "\nthe editor's text and file are as they were");
+  }
+
+  // A grant alone, in a session where nobody opened a lease. The supervisor's no is signed.
+  kj::String withoutLease() {
+    look(false);
+    auto unasked = orFail(
+        host->open("unasked-session", "turn-1", client::Leasing::BY_HAND).wait(io.waitScope));
+    auto request = unasked->setValue(seen, editor(), "no person was asked");
+    auto answer = unasked->execute(request).wait(io.waitScope);
+    expect(!answer.ok() && answer.refusal().code == RefusalCode::LEASE_MISSING,
+           "an action without a lease was not refused");
+    auto proof = unasked->lastRefusal() != nullptr;
+    expect(proof, "the refusal was not signed");
+    unasked->close().wait(io.waitScope);
+    expectUntouched();
+    return kj::str("refused: ", nameOf(answer.refusal().code), ". ", answer.refusal().detail,
+                   "\nthe refusal is signed: the host can prove that nothing was sent");
+  }
+
+  kj::String revoked() {
+    client::How how;
+    auto id = client::newOperationId();
+    how.operation = id.asPtr();
+    auto request = session->setValue(seen, editor(), "approved, then taken back", kj::mv(how));
+    attest::Revocation revocation;
+    revocation.what = attest::RevokedOperation{kj::str(id)};
+    orFail(host->revoke(kj::mv(revocation)).wait(io.waitScope));
+    auto sentence = expectRefused(request, RefusalCode::REVOKED);
+    expectUntouched();
+    return kj::str("refused: ", sentence,
+                   "\nkept in the ledger, so that a restart does not forget it");
+  }
+
+  kj::String stopped() {
+    host->stop("demo", "turn-2").wait(io.waitScope);
+    auto begun = session->beginTurn("turn-2").wait(io.waitScope);
+    expect(!begun.ok() && begun.refusal().code == RefusalCode::USER_STOPPED,
+           "a stopped turn could begin");
+    orFail(session->beginTurn("turn-3").wait(io.waitScope));
+    return kj::str("refused: user_stopped. ", begun.refusal().detail,
+                   "\nit came before the turn did, and holds all the same; the next turn goes on");
   }
 
   // The write is on its way when the editor is stopped, so the helper waits for its answer. Killed

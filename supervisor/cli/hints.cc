@@ -31,6 +31,14 @@ constexpr Hint HINTS[] = {
     {RefusalCode::LEDGER_FOREIGN,
      "Is this the folder that was given to create? It must be yours and mode 0700."_kj},
     {RefusalCode::LEDGER_BUSY, "End the other program that uses this ledger, then try again."_kj},
+    {RefusalCode::LEDGER_MOVED,
+     "If this is the ledger now, and no other copy of it is in use: `praefectus ledger adopt`."_kj},
+    {RefusalCode::CLOCK_UNTRUSTED,
+     "Set the clock right; if it is right, `praefectus ledger clock --accept`."_kj},
+    {RefusalCode::OPERATION_ARCHIVED,
+     "Its record is in an archive: give that file in place of the ledger's folder."_kj},
+    {RefusalCode::RECORD_DAMAGED,
+     "Run `praefectus verify`: it names every place that does not hold."_kj},
     {RefusalCode::LEDGER_POISONED, "Check the disk (full, read-only, failing), then try again."_kj},
 };
 

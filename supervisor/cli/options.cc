@@ -61,4 +61,14 @@ kj::Maybe<kj::StringPtr> Options::value(kj::StringPtr name) const {
 
 bool Options::has(kj::StringPtr name) const { return value(name) != nullptr; }
 
+kj::Maybe<attest::PublicKey> trustedKey(const Options& options) {
+  KJ_IF_MAYBE (text, options.value("--key")) {
+    KJ_IF_MAYBE (bytes, unhex(*text)) {
+      KJ_IF_MAYBE (key, fixed<32>(*bytes)) return *key;
+    }
+    throw usage(kj::str("--key is 64 lower-case hexadecimal digits"));
+  }
+  return nullptr;
+}
+
 }  // namespace praefectus::cli

@@ -1,8 +1,8 @@
 // apps, windows, observe, capabilities: what a person or a script can see of a desktop.
 #include "supervisor/cli/commands.h"
+#include "supervisor/cli/files.h"
 #include "supervisor/cli/own-host.h"
 
-#include <cerrno>
 #include <cstdlib>
 
 #include <fcntl.h>
@@ -161,23 +161,6 @@ Json elementJson(size_t index, const Element& element) {
   return out;
 }
 
-void savePicture(kj::StringPtr path, Bytes png) {
-  int fd = open(path.cStr(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (fd < 0) {
-    throw Failure{ExitCode::OUTPUT_LOST, kj::str("output_failed"),
-                  kj::str(errno == EEXIST ? "the picture's file exists already"
-                                          : "the picture's file cannot be made"),
-                  kj::str()};
-  }
-  kj::FdOutputStream out{kj::AutoCloseFd(fd)};
-  KJ_IF_MAYBE (trouble, kj::runCatchingExceptions([&]() { out.write(png.begin(), png.size()); })) {
-    (void)trouble;
-    unlink(path.cStr());
-    throw Failure{ExitCode::OUTPUT_LOST, kj::str("output_failed"),
-                  kj::str("the picture could not be written"), kj::str()};
-  }
-}
-
 // What the kernel calls a process; empty when it has gone.
 kj::String processName(uint32_t pid) {
   int fd = open(kj::str("/proc/", pid, "/comm").cStr(), O_RDONLY | O_CLOEXEC);
@@ -261,7 +244,7 @@ Report observe(Arguments arguments) {
     throw failure({RefusalCode::TARGET_MISSING, "There is no such window."_kj});
   bool picture = options.has("--png");
   auto seen = own.wait(own.session().observe(wanted->ref, picture));
-  KJ_IF_MAYBE (png, seen.picture) savePicture(KJ_ASSERT_NONNULL(options.value("--png")), *png);
+  KJ_IF_MAYBE (png, seen.picture) writeNewFile(KJ_ASSERT_NONNULL(options.value("--png")), *png);
 
   Json elements = Json::array();
   for (size_t i = 0; i < seen.elements.size(); ++i) {

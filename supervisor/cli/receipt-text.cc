@@ -1,5 +1,7 @@
 #include "supervisor/cli/receipt-text.h"
 
+#include "supervisor/cli/grant-text.h"
+
 #include <ctime>
 
 namespace praefectus::cli {
@@ -41,6 +43,10 @@ Json receiptJson(const attest::Receipt& receipt) {
               {"kind", json(receipt.kind)},
               {"action_class", nameOf(receipt.actionClass).cStr()},
               {"action_hash", hex(bytesOf(receipt.actionHash)).cStr()},
+              {"mode", nameOf(receipt.mode).cStr()},
+              {"risk", nameOf(receipt.risk).cStr()},
+              {"proof", nameOf(receipt.proof).cStr()},
+              {"rights", rightsJson(receipt.rights)},
               {"terminal", nameOf(receipt.terminal).cStr()},
               {"effect", nameOf(receipt.effect).cStr()},
               {"retry_safe", receipt.retrySafe},
@@ -56,6 +62,8 @@ Json receiptJson(const attest::Receipt& receipt) {
               {"issuer", json(receipt.grantIssuer)},
               {"key_id", json(receipt.grantKeyId)},
               {"grant_hash", hex(bytesOf(receipt.grantHash)).cStr()},
+              {"policy_generation", receipt.policyGeneration},
+              {"lease", json(receipt.lease)},
               {"subject", json(receipt.subject)},
               {"session", json(receipt.session)},
               {"turn", json(receipt.turn)},
@@ -84,20 +92,30 @@ kj::String receiptSentence(const attest::Receipt& receipt) {
 }
 
 kj::String receiptText(const attest::Receipt& receipt) {
-  auto warnings = KJ_MAP(warning, receipt.warnings) { return nameOf(warning); };
-  return kj::str(
-      "operation  ", receipt.operation, "\n", "ended      ", receiptSentence(receipt), "\n",
-      "what       ", receipt.kind, " (", nameOf(receipt.actionClass), "), by ",
-      nameOf(receipt.route), "\n", "authority  ", receipt.grantIssuer, " key ", receipt.grantKeyId,
-      ", for ", receipt.subject, "\n", "session    ", receipt.session, ", turn ", receipt.turn,
-      "\n", "helper     ", receipt.helper.name, " ", receipt.helper.release, ", generation ",
-      receipt.helper.generation, "\n", "desktop    ", nameOf(receipt.context), "\n", "again      ",
-      againText(receipt), "\n",
-      receipt.warnings.size() > 0 ? kj::str("warnings   ", kj::strArray(warnings, ", "), "\n")
-                                  : kj::str(),
-      receipt.claimedAt > 0 ? kj::str("claimed    ", timeText(receipt.claimedAt), "\n") : kj::str(),
-      "settled    ", timeText(receipt.settledAt), "\n", "chain      position ", receipt.sequence,
-      "\n");
+  Page page;
+  page.line("operation", receipt.operation);
+  page.line("ended", receiptSentence(receipt));
+  page.line("what", kj::str(receipt.kind, " (", nameOf(receipt.actionClass), "), by ",
+                            nameOf(receipt.route)));
+  page.line("asked as", kj::str(nameOf(receipt.mode), ", ", nameOf(receipt.risk), ", proof ",
+                                nameOf(receipt.proof)));
+  if (receipt.rights != Rights()) page.line("rights", rightsText(receipt.rights));
+  page.line("authority",
+            kj::str(receipt.grantIssuer, " key ", receipt.grantKeyId, ", for ", receipt.subject));
+  page.line("lease", kj::str(receipt.lease, ", policy generation ", receipt.policyGeneration));
+  page.line("session", kj::str(receipt.session, ", turn ", receipt.turn));
+  page.line("helper", kj::str(receipt.helper.name, " ", receipt.helper.release, ", generation ",
+                              receipt.helper.generation));
+  page.line("desktop", nameOf(receipt.context));
+  page.line("again", againText(receipt));
+  if (receipt.warnings.size() > 0) {
+    auto warnings = KJ_MAP(warning, receipt.warnings) { return nameOf(warning); };
+    page.line("warnings", kj::strArray(warnings, ", "));
+  }
+  if (receipt.claimedAt > 0) page.line("claimed", timeText(receipt.claimedAt));
+  page.line("settled", timeText(receipt.settledAt));
+  page.line("chain", kj::str("position ", receipt.sequence));
+  return page.str();
 }
 
 }  // namespace praefectus::cli

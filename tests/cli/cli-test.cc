@@ -1,8 +1,6 @@
 // The command line as scripts and people meet it: one envelope, four exit codes, help everywhere.
 #include "supervisor/cli/private-desktop.h"
-#include "tests/support/run.h"
-
-#include <nlohmann/json.hpp>
+#include "tests/cli/program.h"
 
 #include <gtest/gtest.h>
 
@@ -22,48 +20,72 @@
 namespace praefectus::tests {
 namespace {
 
-using Json = nlohmann::json;
-
-const std::string PROGRAM = PRAEFECTUS_BIN "/praefectus";
-const std::vector<std::string> NO_DESKTOP = {"PATH=/usr/bin:/bin", "LANG=C.UTF-8", "TMPDIR=/tmp"};
-
-Ran praefectus(std::vector<std::string> arguments,
-               const std::vector<std::string>& environment = NO_DESKTOP,
-               const std::string& output = "") {
-  arguments.insert(arguments.begin(), PROGRAM);
-  return run(arguments, environment, output);
-}
-
-// The one line on standard output.
-Json envelope(const Ran& ran) {
-  auto lines = linesOf(ran.out);
-  EXPECT_EQ(lines.size(), 1u) << ran.out;
-  auto json = Json::parse(ran.out, nullptr, false);
-  EXPECT_FALSE(json.is_discarded()) << ran.out;
-  return json;
-}
-
 std::vector<std::string> environmentOf(const PrivateDesktop& desktop) {
   std::vector<std::string> out;
   for (auto& entry : desktop.environment()) out.push_back(entry.cStr());
   return out;
 }
 
-const std::vector<std::string> COMMANDS = {"demo",   "apps",   "windows", "observe", "capabilities",
-                                           "status", "verify", "doctor",  "execute"};
+const std::vector<std::vector<std::string>> COMMANDS = {
+    {"demo"},
+    {"apps"},
+    {"windows"},
+    {"observe"},
+    {"capabilities"},
+    {"status"},
+    {"verify"},
+    {"doctor"},
+    {"execute"},
+    {"keys", "make"},
+    {"keys", "list"},
+    {"keys", "show"},
+    {"grant", "show"},
+    {"receipts", "list"},
+    {"receipts", "show"},
+    {"receipts", "export"},
+    {"ledger", "report"},
+    {"ledger", "check"},
+    {"ledger", "backup"},
+    {"ledger", "restore"},
+    {"ledger", "archive"},
+    {"ledger", "import"},
+    {"ledger", "adopt"},
+    {"ledger", "rotate"},
+    {"ledger", "clock"},
+};
 
 TEST(Cli, everyCommandExplainsItself) {
   auto general = praefectus({"--help"});
   EXPECT_EQ(general.exit, 0);
   EXPECT_EQ(general.err, "");
-  for (auto& command : COMMANDS) {
-    EXPECT_NE(general.out.find(command), std::string::npos) << command;
-    auto help = praefectus({command, "--help"});
+  for (auto& words : COMMANDS) {
+    auto command = words.size() == 1 ? words[0] : words[0] + " " + words[1];
+    EXPECT_NE(general.out.find("  " + command + " "), std::string::npos) << command;
+    auto asked = words;
+    asked.push_back("--help");
+    auto help = praefectus(asked);
     EXPECT_EQ(help.exit, 0) << command;
     EXPECT_EQ(help.out.rfind("praefectus " + command, 0), 0u) << help.out;
-    auto json = envelope(praefectus({command, "--help", "--json"}));
+    asked.push_back("--json");
+    auto json = envelope(praefectus(asked));
     EXPECT_EQ(json["ok"], true);
+    EXPECT_EQ(json["data"]["command"], command);
   }
+}
+
+TEST(Cli, aGroupOfCommandsExplainsItsCommands) {
+  for (const std::vector<std::string>& asked :
+       {std::vector<std::string>{"keys", "--help"}, {"help", "keys"}}) {
+    auto help = praefectus(asked);
+    EXPECT_EQ(help.exit, 0);
+    for (auto command : {"keys make NAME", "keys list", "keys show NAME"}) {
+      EXPECT_NE(help.out.find(command), std::string::npos) << help.out;
+    }
+    EXPECT_EQ(help.out.find("praefectus grant"), std::string::npos) << help.out;
+  }
+  auto alone = praefectus({"keys"});
+  EXPECT_EQ(alone.exit, 2);
+  EXPECT_NE(alone.err.find("make, list, show"), std::string::npos) << alone.err;
 }
 
 TEST(Cli, wrongUsageExitsWithTwoAndSaysUsage) {
@@ -87,6 +109,19 @@ TEST(Cli, wrongUsageExitsWithTwoAndSaysUsage) {
       {"status", "--ledger=a", "--list=yes"},
       {"demo", "--keep"},
       {"help", "nonsense"},
+      {"keys"},
+      {"keys", "nonsense"},
+      {"keys", "nonsense", "--help"},
+      {"keys", "make"},
+      {"keys", "make", "a name"},
+      {"keys", "make", ".hidden"},
+      {"keys", "make", "../outside"},
+      {"keys", "make", "with:colon"},
+      {"keys", "make", "name"},  // Without HOME there is no default folder.
+      {"keys", "show"},
+      {"keys", "list", "name"},
+      {"grant", "show"},
+      {"grant", "show", "file", "--key", "zz"},
   };
   for (auto arguments : wrong) {
     auto text = praefectus(arguments);
@@ -325,8 +360,8 @@ void forgeReceipts(const std::string& ledger) {
   // Or closing would remove the log, without which there is no ledger.
   sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   EXPECT_EQ(sqlite3_exec(database,
-                         "DROP TRIGGER chain_fixed;"
-                         "UPDATE chain SET signature = zeroblob(64) WHERE kind = 'ending'",
+                         "DROP TRIGGER ending_fixed;"
+                         "UPDATE ending SET signature = zeroblob(64)",
                          nullptr, nullptr, nullptr),
             SQLITE_OK);
   sqlite3_close(database);
@@ -376,7 +411,7 @@ TEST(Demo, everyStepHoldsAndNothingIsLeftRunning) {
   forgeReceipts(ledger);
   auto forged = praefectus({"status", "--ledger", ledger, operation, "--json"});
   EXPECT_EQ(forged.exit, 3);
-  EXPECT_EQ(envelope(forged)["error"]["code"], "ledger_damaged");
+  EXPECT_EQ(envelope(forged)["error"]["code"], "record_damaged");
 }
 
 }  // namespace
