@@ -76,7 +76,7 @@ TEST(Request, aPressWithoutVisibleConsequenceIsUnknownUnlessTheHostAcceptsNoProo
 
   seen = rig.look();
   client::How how;
-  how.verification = Verification::NONE;
+  how.verification = Verification::none();
   auto& again = Rig::named(seen, "push button", "Record");
   auto lax =
       rig.need(rig.session->execute(rig.session->invoke(seen, again, again.actions[0], how)));
@@ -223,7 +223,7 @@ TEST_P(Targets, thatAreNotWhatWasObservedAreRejectedWithoutEffect) {
   auto& target = Rig::named(seen, row.role, row.name);
   auto name = target.actions.size() > 0 ? kj::str(target.actions[0]) : kj::str("click");
   client::How how;
-  how.verification = Verification::NONE;
+  how.verification = Verification::none();
   auto request = rig.session->invoke(seen, target, name, how);
   size_t before = rig.recorded("record").size();
   if (row.change) rig.change();
@@ -278,7 +278,7 @@ TEST(Request, ofTwoEqualButtonsTheOneThatWasMeantIsPressed) {
   auto twins = client::find(seen, "push button", "Twin");
   ASSERT_EQ(twins.size(), 2u);
   client::How how;
-  how.verification = Verification::NONE;
+  how.verification = Verification::none();
   rig.need(rig.session->execute(rig.session->invoke(seen, *twins[1], twins[1]->actions[0], how)));
   ASSERT_TRUE(rig.waitForRecord("twin", 1));
   EXPECT_EQ(rig.recorded("twin"), (std::vector<std::string>{"twin 2"}));
@@ -311,8 +311,9 @@ TEST(Request, aSessionOnAStoppedApplicationDoesNotDelayAnother) {
 }
 
 // A grant as a host could sign it that approves this action as one of another class.
-client::Request signedAs(Rig& rig, const Action& action, ActionClass approved) {
-  auto request = rig.session->sign(action);
+client::Request signedAs(Rig& rig, Action action, ActionClass approved) {
+  auto window = action.window();
+  auto request = rig.session->sign(kj::mv(action));
   auto& info = rig.host->info();
   attest::Grant grant;
   grant.issuer = kj::str(rig.authority.issuer());
@@ -324,7 +325,7 @@ client::Request signedAs(Rig& rig, const Action& action, ActionClass approved) {
   grant.operation = kj::str(request.operation);
   grant.actionHash = attest::actionHash(request.action);
   grant.actionClass = approved;
-  grant.target = action.window;
+  grant.target = window;
   grant.notBefore = wallMs();
   grant.expires = grant.notBefore + 60'000;
   grant.uses = 1;
@@ -336,19 +337,23 @@ TEST(Request, readGrantsCountTheirUsesAndServeNoOtherClass) {
   Rig rig;
   Action listing;
   listing.act = ListAct();
-  auto once = rig.session->sign(listing);
+  auto once = rig.session->sign(kj::mv(listing));
   EXPECT_TRUE(rig.wait(rig.session->list(once)).ok());
   auto twice = rig.wait(rig.session->list(once));
   ASSERT_FALSE(twice.ok());
   EXPECT_STREQ(nameOf(twice.refusal().code).cStr(), "grant_spent");
 
   // A grant to read the window's words is none to take its picture; nothing else is wrong with it.
-  Action pictured;
-  pictured.act = ObserveAct{true};
-  pictured.window = rig.window;
+  auto pictured = [&]() {
+    Action action;
+    action.act = ObserveAct{true};
+    action.target = rig.window;
+    return action;
+  };
   EXPECT_TRUE(
-      rig.wait(rig.session->observe(signedAs(rig, pictured, ActionClass::SCREENSHOT_READ))).ok());
-  auto wrong = rig.wait(rig.session->observe(signedAs(rig, pictured, ActionClass::METADATA_READ)));
+      rig.wait(rig.session->observe(signedAs(rig, pictured(), ActionClass::SCREENSHOT_READ))).ok());
+  auto wrong =
+      rig.wait(rig.session->observe(signedAs(rig, pictured(), ActionClass::METADATA_READ)));
   ASSERT_FALSE(wrong.ok());
   EXPECT_STREQ(nameOf(wrong.refusal().code).cStr(), "policy_denied");
   EXPECT_STREQ(wrong.refusal().detail.cStr(), "The grant is for another class of action.");

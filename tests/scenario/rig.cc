@@ -15,22 +15,29 @@ bool eventually(const std::function<bool()>& holds) {
   return holds();
 }
 
-Rig::Rig(std::string mode)
+Rig::Rig(std::string mode, Words words)
     : io(kj::setupAsyncIo()),
       authority("test-host", (attest::initialize(), attest::SigningKey::generate())),
       ledger(folder.file("ledger")),
       recordPath(folder.file("record")) {
-  kj::StringPtr command[] = {PRAEFECTUS_BIN "/praefectus-probe", "--record", recordPath.c_str(),
-                             "--mode", mode.c_str()};
-  probe = desktop.run(kj::arrayPtr(command, 5)).pid;
+  kj::StringPtr command[] = {PRAEFECTUS_BIN "/praefectus-probe",
+                             "--record",
+                             recordPath.c_str(),
+                             "--mode",
+                             mode.c_str(),
+                             "--title",
+                             words.title.c_str(),
+                             "--label",
+                             words.label.c_str()};
+  probe = desktop.run(kj::arrayPtr(command, kj::size(command))).pid;
   if (!client::createLedger(options(), authority).ok()) throw std::runtime_error("no ledger");
   start();
   window = windowOf(probe);
   settle();
 }
 
-// A toolkit goes on arranging a window after it is on screen; an element that changes meanwhile would
-// rightly be refused. Two looks that show the same are enough.
+// A toolkit goes on arranging a window after it is on screen; an element that changes meanwhile
+// would rightly be refused. Two looks that show the same are enough.
 void Rig::settle() {
   EXPECT_TRUE(waitForRecord("ready", 1));
   std::string before;
@@ -140,7 +147,8 @@ const Element& Rig::entry(const Observation& seen) {
 
 const Element& Rig::named(const Observation& seen, kj::StringPtr role, kj::StringPtr name) {
   auto found = client::find(seen, role, name);
-  if (found.size() != 1) throw std::runtime_error(kj::str(found.size(), " of ", role, " ", name).cStr());
+  if (found.size() != 1)
+    throw std::runtime_error(kj::str(found.size(), " of ", role, " ", name).cStr());
   return *found[0];
 }
 

@@ -1,4 +1,5 @@
-// A private desktop, the probe on it, and a real host: client library, supervisor, launcher, helper.
+// A private desktop, the probe on it, and a real host: client library, supervisor, launcher,
+// helper.
 #pragma once
 
 #include "supervisor/cli/private-desktop.h"
@@ -11,9 +12,14 @@
 
 namespace praefectus::tests {
 
+// What stands in the probe's window, when a test cares.
+struct Words {
+  std::string title = "Praefectus Probe", label = "Check";
+};
+
 class Rig {
  public:
-  explicit Rig(std::string mode = "plain");
+  explicit Rig(std::string mode = "plain", Words words = {});
   ~Rig();
 
   client::Options options();
