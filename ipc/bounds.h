@@ -30,7 +30,7 @@ constexpr size_t ACTION_BYTES = 576u << 10;
 constexpr size_t IN_FLIGHT = 1024;  // Operations, over all sessions.
 constexpr size_t SESSIONS = 16;
 constexpr size_t TURNS = 65'536;  // Of one session.
-constexpr size_t STOPS = 4096;  // Stopped turns that are remembered.
+constexpr size_t STOPS = 4096;    // Stopped turns that are remembered.
 
 // Grants.
 constexpr int64_t GRANT_LIFE_MS = 24ll * 3600 * 1000;

@@ -60,9 +60,9 @@ class Channel {
   kj::Promise<void> onDisconnect();
   // After onDisconnect: whether the peer closed its end or died, rather than broke the protocol.
   bool peerLeft() const;
-  // Bytes handed to the kernel since the beginning; never falls. When it has not moved across a call
-  // that failed with the connection, no byte of that call was sent, nor will be: what waits to be
-  // written is dropped once the connection is lost.
+  // Bytes handed to the kernel since the beginning; never falls. When it has not moved across a
+  // call that failed with the connection, no byte of that call was sent, nor will be: what waits to
+  // be written is dropped once the connection is lost.
   uint64_t written() const;
 
  private:

@@ -1,5 +1,5 @@
-// A host that is killed the moment its operation has been claimed. Prints the pids of its supervisor and
-// helper first.
+// A host that is killed the moment its operation has been claimed. Prints the pids of its
+// supervisor and helper first.
 //
 //   dying-host LEDGER KEYFILE PID-OF-PROBE OPERATION
 #include "supervisor/client/client.h"
@@ -30,9 +30,10 @@ int main(int argc, char* argv[]) {
     auto request = (*session)->invoke(*seen, check, check.actions[0], how);
     auto helper = (*session)->capabilities().wait(io.waitScope);
     std::cout << (*host)->supervisorPid() << "\n" << helper->pid << "\n" << std::flush;
-    auto answer = (*session)->execute(request, kj::Function<void(wire::Stage)>([](wire::Stage stage) {
-      if (stage == wire::Stage::CLAIMED) kill(getpid(), SIGKILL);
-    }));
+    auto answer =
+        (*session)->execute(request, kj::Function<void(wire::Stage)>([](wire::Stage stage) {
+                              if (stage == wire::Stage::CLAIMED) kill(getpid(), SIGKILL);
+                            }));
     (void)answer.wait(io.waitScope);
   }
   return 1;
