@@ -408,7 +408,10 @@ class SessionImpl final : public Session {
           leases.clear();
           return sendLeased<T>(kept.request, kept.send);
         })
-        .attach(kj::mv(sending));
+        .attach(kj::mv(sending))
+        // Goes on by itself, so that whoever listens to its stages is let go of when it has ended,
+        // whether or not anybody waits for the answer yet.
+        .eagerlyEvaluate(nullptr);
   }
 
   template <typename T, typename Send>

@@ -150,7 +150,7 @@ class Session {
   virtual kj::Maybe<const attest::Envelope&> lastRefusal() const = 0;
 
   // Carries out a mutation, at most once. `onStage` is called as it goes on, if the supervisor
-  // lives.
+  // lives, and let go of when the operation has ended.
   virtual kj::Promise<Result<Outcome>> execute(
       const Request& request, kj::Maybe<kj::Function<void(wire::Stage)>> onStage = nullptr) = 0;
 

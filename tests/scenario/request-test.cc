@@ -333,6 +333,23 @@ client::Request signedAs(Rig& rig, Action action, ActionClass approved) {
   return request;
 }
 
+TEST(Request, whoListensToStagesIsLetGoOfWhenTheOperationHasEndedUnclaimed) {
+  Rig rig;
+  auto old = rig.look();
+  auto stale = rig.session->setValue(old, Rig::entry(old), "never");
+  rig.look();
+  auto paf = kj::newPromiseAndFulfiller<void>();
+  auto answer = rig.session->execute(
+      stale, kj::Function<void(wire::Stage)>(
+                 [told = kj::mv(paf.fulfiller)](wire::Stage) mutable { told->fulfill(); }));
+  auto letGo = paf.promise.then([] { return false; }, [](kj::Exception&&) { return true; });
+  // Nobody waits for the answer meanwhile.
+  EXPECT_TRUE(rig.io.provider->getTimer()
+                  .timeoutAfter(20 * kj::SECONDS, kj::mv(letGo))
+                  .wait(rig.io.waitScope));
+  EXPECT_EQ(rig.refusalOf(kj::mv(answer)), "stale_epoch");
+}
+
 TEST(Request, readGrantsCountTheirUsesAndServeNoOtherClass) {
   Rig rig;
   Action listing;
