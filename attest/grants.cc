@@ -5,7 +5,8 @@ namespace praefectus::attest {
 namespace {
 
 constexpr kj::StringPtr BAD_FRAME = "A frame's id does not have 16 bytes."_kj;
-constexpr kj::StringPtr NO_POLICY = "The policy generation is zero."_kj;
+constexpr kj::StringPtr BAD_POLICY = "The policy generation is zero or out of bounds."_kj;
+constexpr kj::StringPtr BAD_TIME = "The time is out of bounds."_kj;
 
 // ---- What lease, grant and task grant have in common.
 
@@ -20,6 +21,8 @@ void writeScope(const Value& from, Builder to) {
   to.setExpires(from.expires);
 }
 
+bool isTime(int64_t ms) { return ms >= 0 && ms <= bounds::SIGNED_TIME_MS; }
+
 template <typename Value, typename Reader>
 Result<Done> readScope(Reader from, Value& to) {
   bool good = true;
@@ -32,14 +35,17 @@ Result<Done> readScope(Reader from, Value& to) {
   to.expires = from.getExpires();
   if (!good) return malformed(BAD_HASH);
   if (!areIdentifiers({to.subject, to.session, to.turn})) return malformed(BAD_NAME);
-  if (to.policyGeneration < 1) return malformed(NO_POLICY);
+  if (to.policyGeneration < 1 || to.policyGeneration > bounds::POLICY_GENERATION) {
+    return malformed(BAD_POLICY);
+  }
+  if (!isTime(to.notBefore) || !isTime(to.expires)) return malformed(BAD_TIME);
   return Done{};
 }
 
 template <typename Value>
 bool livesWithin(const Value& body, int64_t most) {
-  int64_t life;
-  return !__builtin_sub_overflow(body.expires, body.notBefore, &life) && life > 0 && life <= most;
+  int64_t life = body.expires - body.notBefore;
+  return life > 0 && life <= most;
 }
 
 template <typename Builder>
@@ -234,11 +240,12 @@ Result<Done> readBody(wire::Revocation::Reader from, Revocation& to) {
     }
     case wire::Revocation::GENERATION:
       if (from.getGeneration() < 2) return malformed("A policy generation is raised to 2 or more.");
+      if (from.getGeneration() > bounds::POLICY_GENERATION) return malformed(BAD_POLICY);
       to.what = RevokedGeneration{from.getGeneration()};
       break;
   }
   if (!good) return malformed(BAD_NAME);
-  if (to.issuedAt < 0) return malformed("The time is out of bounds.");
+  if (!isTime(to.issuedAt)) return malformed(BAD_TIME);
   return Done{};
 }
 

@@ -197,6 +197,7 @@ void writeBody(const Refused& from, wire::Refused::Builder to) {
   to.setSubject(from.subject);
   to.setSession(from.session);
   to.setSequence(from.sequence);
+  KJ_IF_MAYBE (request, from.request) to.setRequest(bytesOf(*request));
   to.setOperation(from.operation);
   to.setCode(from.code);
   to.setDispatched(from.dispatched());
@@ -211,6 +212,7 @@ Result<Done> readBody(wire::Refused::Reader from, Refused& to) {
   to.subject = kj::str(from.getSubject());
   to.session = kj::str(from.getSession());
   to.sequence = from.getSequence();
+  if (from.hasRequest()) to.request = hashIn(from.getRequest(), good);
   to.operation = kj::str(from.getOperation());
   to.code = from.getCode();
   to.at = from.getAt();
@@ -359,6 +361,18 @@ Envelope seal(const Refused& refused, const SigningKey& key) {
 }
 Envelope seal(const LedgerEvent& event, const SigningKey& key) {
   return sealAs<wire::LedgerEvent>(EVENT_LABEL, event, key, WRITE);
+}
+
+bool Refused::dispatched() const {
+  return code == RefusalCode::OUTCOME_UNKNOWN || code == RefusalCode::LEDGER_POISONED ||
+         code == RefusalCode::OPERATION_ARCHIVED || code == RefusalCode::RECORD_DAMAGED;
+}
+
+Hash requestHash(const Envelope& grant, Bytes action) {
+  constexpr kj::byte NUL = 0;
+  Digest digest;
+  digest.add("praefectus/request/v1"_kj).add(Bytes(&NUL, 1));
+  return digest.add(grant.body.asPtr()).add(bytesOf(grant.signature)).add(action).finish();
 }
 
 kj::Array<kj::byte> bodyOf(const Receipt& receipt) { return bodyAs<wire::Receipt>(receipt, WRITE); }

@@ -152,18 +152,23 @@ struct Receipt {
   Hash previous{};
 };
 
-// Proof that something was not done.
+// Proof that one request was not carried out.
 struct Refused {
   kj::String issuer, keyId;
   LedgerId ledger;
   kj::String subject, session;  // The session is empty when none is concerned.
   uint64_t sequence = 0;        // Of this session's refusals, from 1.
-  kj::String operation;         // Empty when the request could not be read so far.
+  kj::Maybe<Hash> request;      // Nothing for a call that submits nothing.
+  kj::String operation;         // Empty unless the request was proven.
   RefusalCode code{};
   int64_t at = 0;
 
-  bool dispatched() const { return code == RefusalCode::OUTCOME_UNKNOWN; }
+  // False: this request dispatched nothing. True: it is not known.
+  bool dispatched() const;
 };
+
+// Names a request as it was received, in the refusal of it.
+Hash requestHash(const Envelope& grant, Bytes action);
 
 // What happened to a ledger itself.
 struct LedgerPlace {

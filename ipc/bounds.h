@@ -29,10 +29,15 @@ constexpr size_t SIGNED_BODY_BYTES = 64u << 10;
 constexpr size_t ACTION_BYTES = 576u << 10;
 constexpr size_t IN_FLIGHT = 1024;  // Operations, over all sessions.
 constexpr size_t SESSIONS = 16;
-constexpr size_t TURNS = 65'536;  // Of one session.
+// For the life of one supervisor.
+constexpr size_t SESSION_NAMES = 65'536;
+constexpr size_t TURNS = 65'536;  // Over all sessions.
 constexpr size_t STOPS = 4096;    // Stopped turns that are remembered.
 
-// Grants.
+// Grants. What is signed is counted in 53 bits, which every language has.
+constexpr int64_t SIGNED_TIME_MS = 1ll << 53;
+constexpr uint64_t POLICY_GENERATION = 1ull << 53;
+constexpr size_t REVOCATIONS = 65'536;  // Kept, over all issuers.
 constexpr int64_t GRANT_LIFE_MS = 24ll * 3600 * 1000;
 constexpr int64_t MUTATION_LEASE_MS = 60'000;
 constexpr int64_t READ_LEASE_MS = 300'000;

@@ -40,16 +40,11 @@ Result<Submission> readSubmission(wire::Submission::Reader from) {
   return Submission{kj::mv(*envelope), kj::heapArray<kj::byte>(from.getAction())};
 }
 
-// The id of the operation that a submission is about, as far as it says so; unproven.
-kj::String operationOf(wire::Submission::Reader from) {
-  return attest::operationNamed(from.getGrant().getBody());
-}
-
 // A refusal and the proof of it.
-void writeRefusal(Supervisor& supervisor, kj::Maybe<Session&> session, kj::StringPtr operation,
+void writeRefusal(Supervisor& supervisor, kj::Maybe<Session&> session, const RequestName& request,
                   const Refusal& refusal, wire::HostRefusal::Builder to) {
   write(refusal, to.initRefusal());
-  attest::write(supervisor.prove(session, operation, refusal), to.initProof());
+  attest::write(supervisor.prove(session, request, refusal), to.initProof());
 }
 
 void writeDone(Supervisor& supervisor, kj::Maybe<Session&> session, const Result<Done>& done,
@@ -57,7 +52,7 @@ void writeDone(Supervisor& supervisor, kj::Maybe<Session&> session, const Result
   if (done.ok()) {
     to.setDone();
   } else {
-    writeRefusal(supervisor, session, "", done.refusal(), to.initRefusal());
+    writeRefusal(supervisor, session, {}, done.refusal(), to.initRefusal());
   }
 }
 
@@ -95,7 +90,7 @@ class SessionPort final : public Strict<wire::Session> {
     return supervisor.capabilities(*session).then(
         [this, context](Result<StatusHeld> status) mutable {
           auto result = context.getResults().initResult();
-          if (!status.ok()) return refuse(status.refusal(), "", result.initRefusal());
+          if (!status.ok()) return refuse(status.refusal(), {}, result.initRefusal());
           result.setHelper(status->get());
         });
   }
@@ -106,13 +101,12 @@ class SessionPort final : public Strict<wire::Session> {
     context.releaseParams();
     auto result = context.getResults().initResult();
     if (!asked.submission.ok()) {
-      refuse(asked.submission.refusal(), asked.operation, result.initRefusal());
+      refuse(asked.submission.refusal(), asked.name, result.initRefusal());
       return kj::READY_NOW;
     }
     return supervisor.list(*session, kj::mv(*asked.submission))
-        .then([this, result,
-               operation = kj::mv(asked.operation)](Result<DesktopHeld> desktop) mutable {
-          if (!desktop.ok()) return refuse(desktop.refusal(), operation, result.initRefusal());
+        .then([this, result, name = kj::mv(asked.name)](Result<DesktopHeld> desktop) mutable {
+          if (!desktop.ok()) return refuse(desktop.refusal(), name, result.initRefusal());
           result.setDesktop(desktop->get());
         });
   }
@@ -122,16 +116,15 @@ class SessionPort final : public Strict<wire::Session> {
     auto asked = take(context.getParams().getSubmission());
     context.releaseParams();
     if (!asked.submission.ok()) {
-      refuse(asked.submission.refusal(), asked.operation,
+      refuse(asked.submission.refusal(), asked.name,
              context.getResults().initResult().initRefusal());
       return kj::READY_NOW;
     }
     return supervisor.observe(*session, kj::mv(*asked.submission))
-        .then([this, context,
-               operation = kj::mv(asked.operation)](Result<ObservationHeld> seen) mutable {
+        .then([this, context, name = kj::mv(asked.name)](Result<ObservationHeld> seen) mutable {
           auto results = context.getResults();
           auto result = results.initResult();
-          if (!seen.ok()) return refuse(seen.refusal(), operation, result.initRefusal());
+          if (!seen.ok()) return refuse(seen.refusal(), name, result.initRefusal());
           result.setObservation(seen->get());
           KJ_IF_MAYBE (picture, seen->picture)
             results.setPicture(kj::heap<PicturePort>(kj::mv(*picture)));
@@ -146,16 +139,16 @@ class SessionPort final : public Strict<wire::Session> {
     if (params.hasProgress()) progress = params.getProgress();
     context.releaseParams();
     if (!asked.submission.ok()) {
-      refuse(asked.submission.refusal(), asked.operation,
+      refuse(asked.submission.refusal(), asked.name,
              context.getResults().initResult().initRefusal());
       return kj::READY_NOW;
     }
     return supervisor
         .execute(*session, kj::mv(*asked.submission), kj::heap<ProgressListener>(kj::mv(progress)))
-        .then([this, context, operation = kj::mv(asked.operation)](kj::Own<Answer> answer) mutable {
+        .then([this, context, name = kj::mv(asked.name)](kj::Own<Answer> answer) mutable {
           auto result = context.getResults().initResult();
           KJ_IF_MAYBE (refusal, answer->refusal) {
-            return refuse(*refusal, operation, result.initRefusal());
+            return refuse(*refusal, name, result.initRefusal());
           }
           writeOutcome(*answer, result.initOutcome());
         });
@@ -194,15 +187,17 @@ class SessionPort final : public Strict<wire::Session> {
  private:
   // A submission out of a message that is about to be let go of.
   struct Asked {
-    kj::String operation;
+    RequestName name;
     Result<Submission> submission;
   };
   static Asked take(wire::Submission::Reader from) {
-    return {operationOf(from), readSubmission(from)};
+    auto submission = readSubmission(from);
+    auto name = submission.ok() ? RequestName::of(*submission) : RequestName();
+    return {kj::mv(name), kj::mv(submission)};
   }
 
-  void refuse(const Refusal& refusal, kj::StringPtr operation, wire::HostRefusal::Builder to) {
-    writeRefusal(supervisor, *session, operation, refusal, to);
+  void refuse(const Refusal& refusal, const RequestName& request, wire::HostRefusal::Builder to) {
+    writeRefusal(supervisor, *session, request, refusal, to);
   }
 
   static void writeOutcome(Answer& answer, wire::Outcome::Builder outcome) {
@@ -314,7 +309,7 @@ class HostPort final : public Strict<wire::Supervisor> {
   }
 
   void refuse(const Refusal& refusal, wire::HostRefusal::Builder to) {
-    writeRefusal(supervisor, nullptr, "", refusal, to);
+    writeRefusal(supervisor, nullptr, {}, refusal, to);
   }
 
   // Whether the ledger contains what the host has seen of it; an empty head has seen nothing.
@@ -339,9 +334,26 @@ class HostPort final : public Strict<wire::Supervisor> {
     auto head = ledger.head();
     info.initHead().setSequence(head.sequence);
     info.getHead().setLink(bytesOf(head.link));
+    writePolicies(info);
     auto former = ledger.formerReceiptKeys();
     auto keys = info.initFormerKeys(static_cast<capnp::uint>(former.size()));
     for (capnp::uint i = 0; i < keys.size(); ++i) keys.set(i, bytesOf(former[i]));
+  }
+
+  void writePolicies(wire::SupervisorInfo::Builder info) {
+    // An issuer may have several keys; it has one policy.
+    kj::TreeMap<kj::StringPtr, uint64_t> policies;
+    for (auto& entry : supervisor.book().ring().entries()) {
+      if (entry.purpose != attest::Purpose::ISSUER) continue;
+      policies.upsert(entry.issuer.asPtr(), supervisor.policyGenerationOf(entry.issuer),
+                      [](uint64_t&, uint64_t&&) {});
+    }
+    auto list = info.initPolicies(static_cast<capnp::uint>(policies.size()));
+    capnp::uint i = 0;
+    for (auto& policy : policies) {
+      list[i].setIssuer(policy.key);
+      list[i++].setGeneration(policy.value);
+    }
   }
 
   Supervisor& supervisor;

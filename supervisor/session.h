@@ -6,7 +6,6 @@
 #include "supervisor/frames.h"
 #include "supervisor/leases.h"
 
-#include <kj/map.h>
 #include <kj/refcount.h>
 
 namespace praefectus {
@@ -30,12 +29,11 @@ class Session : public kj::Refcounted {
   Leases leases;
   bool mustObserve = false;  // The last mutation ended as outcomeUnknown.
   bool closed = false;
-  uint64_t refusals = 0;  // Signed so far.
 
   // Nothing between turns.
   const kj::Maybe<kj::String>& turn() const { return present; }
-  // Ends the present one. Refuses NO_ACTIVE_SESSION, MALFORMED, OPERATION_CONFLICT when the turn
-  // had begun before, BUSY when there were too many; then the present one goes on.
+  // Ends the present one. Refuses NO_ACTIVE_SESSION, MALFORMED; then the present one goes on.
+  // That no turn begins twice is its supervisor's care, which outlives a session of this name.
   Result<Done> beginTurn(kj::String turn);
   void endTurn();
 
@@ -54,7 +52,6 @@ class Session : public kj::Refcounted {
  private:
   HelperSource& source;
   kj::Maybe<kj::String> present;
-  kj::HashSet<kj::String> begun;
   uint64_t lost = 0;
   mutable kj::Maybe<kj::Own<HelperLink>> link;
   unsigned failures = 0;

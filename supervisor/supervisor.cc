@@ -138,6 +138,14 @@ ledger::Ending endingFor(Stop stop, int64_t wallMs) {
   KJ_UNREACHABLE;
 }
 
+// Whether a request that is refused with this code had a signature that holds. Before that, anybody
+// can have named the operation.
+bool isOfProvenRequest(RefusalCode code) {
+  return code != RefusalCode::POLICY_DENIED && code != RefusalCode::MALFORMED &&
+         code != RefusalCode::UNKNOWN_FIELD && code != RefusalCode::UNSUPPORTED_VERSION &&
+         code != RefusalCode::LEDGER_POISONED;
+}
+
 // A helper that died, was late or broke its protocol says nothing about the target.
 bool concernsTarget(RefusalCode code) {
   return code != RefusalCode::SERVICE_UNAVAILABLE && code != RefusalCode::SERVICE_MISMATCH;
@@ -493,9 +501,20 @@ Result<kj::Own<Session>> Supervisor::open(kj::String id) {
   if (!isIdentifier(id)) {
     return Refusal{RefusalCode::MALFORMED, "A session's name must be an identifier."_kj};
   }
+  bool known = false;
+  KJ_IF_MAYBE (name, names.find(id)) {
+    if (name->open) {
+      return Refusal{RefusalCode::OPERATION_CONFLICT, "A session of this name is open."_kj};
+    }
+    known = true;
+  }
   if (liveSessions >= bounds::SESSIONS) {
     return Refusal{RefusalCode::BUSY, "The limit of live sessions is reached."_kj};
   }
+  if (!known && names.size() >= bounds::SESSION_NAMES) {
+    return Refusal{RefusalCode::BUSY, "There were too many names of sessions; reuse one."_kj};
+  }
+  names.findOrCreate(id, [&]() { return decltype(names)::Entry{kj::str(id), {}}; }).open = true;
   ++liveSessions;
   return kj::refcounted<Session>(++lastSession, kj::mv(id), clock, helpers);
 }
@@ -513,9 +532,18 @@ void Supervisor::withdraw(Session& session, Stop why) {
 
 Result<Done> Supervisor::beginTurn(Session& session, kj::String turn) {
   if (isStopped(session.id, turn)) return refusalFor(Stop::USER_STOPPED);
-  auto begun = session.beginTurn(kj::mv(turn));
-  if (begun.ok()) withdraw(session, Stop::CANCELLED);  // All of it belongs to earlier turns.
-  return begun;
+  auto name = kj::str(session.id, ' ', turn);
+  if (begun.contains(name)) {
+    return Refusal{RefusalCode::OPERATION_CONFLICT, "This turn has begun before."_kj};
+  }
+  if (begun.size() >= bounds::TURNS) {
+    return Refusal{RefusalCode::BUSY, "There were too many turns since this supervisor began."_kj};
+  }
+  auto present = session.beginTurn(kj::mv(turn));
+  if (!present.ok()) return present.refusal();
+  begun.insert(kj::mv(name));
+  withdraw(session, Stop::CANCELLED);  // All of it belongs to earlier turns.
+  return Done{};
 }
 
 void Supervisor::endTurn(Session& session) {
@@ -545,6 +573,11 @@ Result<Done> Supervisor::openLease(Session& session, attest::Envelope envelope) 
   auto lease = attest::openLease(ledger.ring(), envelope);
   if (!lease.ok()) return lease.refusal();
   if (isStopped(session.id, lease->turn)) return refusalFor(Stop::USER_STOPPED);
+  // What an earlier supervisor had open is not on record; this alone keeps it from opening again.
+  if (lease->notBefore < began) {
+    return Refusal{RefusalCode::POLICY_DENIED,
+                   "The lease was signed before this supervisor began."_kj};
+  }
   return admitLease(kj::mv(*lease), attest::digestOf(envelope.body), party(), session, revocations,
                     clock);
 }
@@ -557,12 +590,8 @@ kj::Promise<Result<Done>> Supervisor::revoke(attest::Envelope envelope) {
     return Result<Done>(
         Refusal{RefusalCode::POLICY_DENIED, "This was signed for another ledger or subject."_kj});
   }
-  // The ledger keeps the first one of an id, and would not remember what another one says.
-  if (revocations.has(revocation->issuer, revocation->revocation) &&
-      !revocations.covers(*revocation)) {
-    return Result<Done>(Refusal{RefusalCode::OPERATION_CONFLICT,
-                                "Another revocation of this id was made before."_kj});
-  }
+  auto kept = revocations.admit(*revocation);
+  if (!kept.ok()) return Result<Done>(kept.refusal());
   // What is taken back is taken back at once, even if it could not be written down.
   revocations.add(*revocation);
   for (auto& entry : inFlight) {
@@ -577,18 +606,24 @@ bool Supervisor::isRevoked(const Operation& op) const {
          op.session->leases.isRevoked(grant.issuer, op.lease, revocations);
 }
 
-attest::Envelope Supervisor::prove(kj::Maybe<Session&> session, kj::StringPtr operation,
+RequestName RequestName::of(const Submission& submission) {
+  return {attest::requestHash(submission.grant, submission.action),
+          attest::operationNamed(submission.grant.body)};
+}
+
+attest::Envelope Supervisor::prove(kj::Maybe<Session&> session, const RequestName& request,
                                    const Refusal& refusal) {
   attest::Refused refused;
   refused.subject = kj::str(subject);
   refused.sequence = refusals + 1;
   KJ_IF_MAYBE (concerned, session) {
     refused.session = kj::str(concerned->id);
-    refused.sequence = ++concerned->refusals;
+    refused.sequence = ++KJ_ASSERT_NONNULL(names.find(concerned->id)).refusals;
   } else {
     ++refusals;
   }
-  refused.operation = kj::str(operation);
+  refused.request = request.hash;
+  if (isOfProvenRequest(refusal.code)) refused.operation = kj::str(request.operation);
   refused.code = refusal.code;
   refused.at = clock.wallMs();
   return ledger.sign(kj::mv(refused));
@@ -597,6 +632,7 @@ attest::Envelope Supervisor::prove(kj::Maybe<Session&> session, kj::StringPtr op
 void Supervisor::leave(Session& session) {
   if (session.closed) return;
   session.closed = true;
+  KJ_ASSERT_NONNULL(names.find(session.id)).open = false;
   if (!isActing(session)) {
     KJ_IF_MAYBE (helper, session.liveHelper()) helper->kill();
   }
@@ -624,6 +660,7 @@ Supervisor::Supervisor(ledger::Ledger& ledger, HelperSource& helpers, Actor& act
       timer(timer),
       subject(kj::mv(subject)),
       revocations(ledger.revocations().clone()),
+      began(clock.wallMs()),
       fibers(FIBER_STACK),
       operations(*this) {}
 

@@ -18,6 +18,13 @@ struct Submission {
   kj::Array<kj::byte> action;
 };
 
+// What a refusal says of the request that it refuses.
+struct RequestName {
+  kj::Maybe<Hash> hash;  // Of all that was received; nothing for a call that submits nothing.
+  kj::String operation;  // As the grant says, proven or not.
+  static RequestName of(const Submission& submission);
+};
+
 // Told as an operation goes on; never waited for.
 class Listener {
  public:
@@ -64,19 +71,22 @@ class Supervisor final : private kj::TaskSet::ErrorHandler {
              kj::Timer& timer, kj::String subject);
   ~Supervisor() noexcept(false);
 
-  // Refuses BUSY, MALFORMED.
+  // Refuses MALFORMED, OPERATION_CONFLICT while a session of this name is open (neither left nor
+  // closed), BUSY when too many are live or there were too many names.
   Result<kj::Own<Session>> open(kj::String session);
   // Ends the present turn, as endTurn does, and begins this one. Refuses USER_STOPPED when it was
-  // stopped, and as Session::beginTurn; then the present turn goes on.
+  // stopped, OPERATION_CONFLICT when it had begun before, in whatever session of this name, BUSY
+  // when there were too many, and as Session::beginTurn; then the present turn goes on.
   Result<Done> beginTurn(Session& session, kj::String turn);
   // Withdraws what is in flight, and closes the turn and its leases.
   void endTurn(Session& session);
-  // Refuses POLICY_DENIED and as admitLease.
+  // Refuses POLICY_DENIED when it was signed by nobody known here, or its time begins before this
+  // supervisor did, whose predecessor may have had it open; and as admitLease.
   Result<Done> openLease(Session& session, attest::Envelope lease);
   // The person's stop of a turn, begun or not: see host.capnp.
   void stop(kj::StringPtr session, kj::StringPtr turn);
   // What it takes back is refused from this call on; it is durable when the promise resolves.
-  // Refuses POLICY_DENIED, OPERATION_CONFLICT when another one of its id was made, LEDGER_POISONED.
+  // Refuses POLICY_DENIED, LEDGER_POISONED, and as Revocations::admit.
   kj::Promise<Result<Done>> revoke(attest::Envelope revocation);
 
   // Nothing new starts in it; what is past admission goes on and is settled, then the helper ends.
@@ -98,9 +108,8 @@ class Supervisor final : private kj::TaskSet::ErrorHandler {
   // one.
   bool cancel(Session& session, kj::StringPtr operation);
 
-  // Signs that something was not done. `session` is null when none is concerned; `operation` may be
-  // empty.
-  attest::Envelope prove(kj::Maybe<Session&> session, kj::StringPtr operation,
+  // Signs that this request was not carried out. `session` is null when none is concerned.
+  attest::Envelope prove(kj::Maybe<Session&> session, const RequestName& request,
                          const Refusal& refusal);
 
   // Resolves when every session was left and nothing is in flight: what was dispatched has been
@@ -111,6 +120,9 @@ class Supervisor final : private kj::TaskSet::ErrorHandler {
   kj::StringPtr subjectName() const { return subject; }
   bool mayAct() { return actor.isFree(); }
   bool clockTrusted() const { return clock.trusted(); }
+  uint64_t policyGenerationOf(kj::StringPtr issuer) const {
+    return revocations.generationOf(issuer);
+  }
 
  private:
   kj::Own<Answer> carryOut(Operation& operation, kj::WaitScope& wait);
@@ -153,12 +165,20 @@ class Supervisor final : private kj::TaskSet::ErrorHandler {
   const kj::String subject;
   ledger::Revocations revocations;
 
+  const int64_t began;  // Wall time.
   bool ending = false;
   bool stalled = false;  // A write to the ledger has not come back in time.
   uint64_t lastSession = 0;
   unsigned liveSessions = 0;
-  uint64_t refusals = 0;            // Signed so far that concern no session.
-  kj::HashSet<kj::String> stopped;  // "session turn"; identifiers have no spaces.
+  uint64_t refusals = 0;  // Signed so far that concern no session.
+  // Of every session there was, by name: whoever opens the next one of a name goes on from here.
+  struct Name {
+    bool open = false;
+    uint64_t refusals = 0;  // Signed so far.
+  };
+  kj::HashMap<kj::String, Name> names;
+  kj::HashSet<kj::String> begun;    // "session turn"; identifiers have no spaces.
+  kj::HashSet<kj::String> stopped;  // The same.
   kj::Maybe<kj::Own<kj::PromiseFulfiller<void>>> lastLeft;
   kj::HashMap<kj::String, Operation*> inFlight;  // By operation id.
   struct ReadUse {

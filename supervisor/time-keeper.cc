@@ -3,8 +3,17 @@
 namespace praefectus {
 
 TimeKeeper::TimeKeeper(const Clock& clock, const ledger::ClockMemory& memory)
-    : clock(clock), memory(memory) {
+    : clock(clock), memory(memory), start{memory.floorMs, clock.bootMs()} {
   trusted();
+}
+
+ledger::Moment TimeKeeper::look() const {
+  ledger::Moment now{clock.wallMs(), clock.bootMs()};
+  if (memory.sameBoot == nullptr) {
+    auto passed = static_cast<int64_t>(now.bootMs) - static_cast<int64_t>(start.bootMs);
+    memory.floorMs = kj::max(memory.floorMs, start.wallMs + passed);
+  }
+  return now;
 }
 
 bool TimeKeeper::trusted() const {

@@ -21,10 +21,13 @@ class TimeKeeper final : public Clock {
   bool trusted() const;
 
  private:
-  ledger::Moment look() const { return {clock.wallMs(), clock.bootMs()}; }
+  // Both clocks now. Until the wall clock has agreed once in this boot, what is on record grows
+  // with the time that has passed since we began: that much later it must be.
+  ledger::Moment look() const;
 
   const Clock& clock;
   mutable ledger::ClockMemory memory;
+  const ledger::Moment start;  // The latest time on record, and when we began.
 };
 
 }  // namespace praefectus

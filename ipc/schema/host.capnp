@@ -23,6 +23,12 @@ struct SupervisorInfo {
   clockTrusted @7 :Bool;         # False: mutations are clockUntrusted until the clock agrees again.
   head @8 :Head;                 # Where the ledger stands.
   formerKeys @9 :List(Data);     # Receipt keys before that one, oldest first: old receipts have theirs.
+  policies @10 :List(Policy);    # The present policy generation of each pinned issuer.
+}
+
+struct Policy {
+  issuer @0 :Text;
+  generation @1 :UInt64;         # What leases and grants have to state.
 }
 
 struct Head {
@@ -45,7 +51,9 @@ interface Supervisor {
   # ledgerRolledBack, and every later call is refused as that.
 
   open @1 (session :Text) -> (result :DoneResult, session :Session);
-  # Opens a session under a host-chosen id. At most 16 are live; the rest are `busy`.
+  # Opens a session under a host-chosen id. At most 16 are live; the rest are `busy`. One that is live
+  # cannot be opened again: operationConflict. The next session of a name goes on where the last one was:
+  # turns that had begun stay begun, and signed refusals are counted on.
 
   status @2 (operation :Text) -> (result :StatusResult);
   # What the ledger knows of an operation. Reads only.
@@ -56,7 +64,8 @@ interface Supervisor {
   # outcomeUnknown. Another turn may begin. Needs no authority and no session.
 
   revoke @4 (revocation :Signed) -> (result :DoneResult);
-  # Takes back leases and grants. Durable when it is answered; what has not been sent by then is not.
+  # Takes back leases and grants. Durable when it is answered; what has not been sent by then is not. At
+  # most 65536 are kept; the next is `busy`.
 }
 
 struct HelloResult { union { info @0 :SupervisorInfo; refusal @1 :HostRefusal; } }
@@ -97,15 +106,16 @@ interface Session {
   # Ends the session and its helper. Operations in flight are withdrawn as by cancel, and settled.
 
   beginTurn @6 (turn :Text) -> (result :DoneResult);
-  # Ends the turn before, if there is one, and begins this one. A turn begins once in a session. Without
-  # a turn nothing is read or done: noActiveTurn.
+  # Ends the turn before, if there is one, and begins this one. A turn begins once for
+  # each session name while this supervisor lives: operationConflict. Without a turn nothing is read or done: noActiveTurn.
 
   endTurn @7 () -> ();
   # Ends the turn and its leases. Operations in flight are withdrawn as by cancel. Idempotent.
 
   openLease @8 (lease :Signed) -> (result :DoneResult);
   # Opens what the lease allows, until it expires, its frame or turn ends, it is revoked, or the helper
-  # that it was opened under ends. At most 64 are open in a session.
+  # that it was opened under ends. At most 64 are open in a session. One whose time begins before this
+  # supervisor did is policyDenied: a restart brings none back.
 }
 
 struct CapabilitiesResult { union { helper @0 :HelperStatus; refusal @1 :HostRefusal; } }

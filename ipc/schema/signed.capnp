@@ -198,7 +198,8 @@ struct Receipt {
 }
 
 struct Refused {
-  # Proof that something was not done: signed at once, kept by nobody but the host.
+  # What a supervisor says of one request that it did not carry out: signed at once, kept by nobody but
+  # the host. It speaks of this request, and of nothing that was asked before or after.
   version @0 :UInt16;
   issuer @1 :Text;                  # "ledger"
   keyId @2 :Text;
@@ -206,11 +207,16 @@ struct Refused {
   subject @4 :Text;
   session @5 :Text;                 # Empty when it concerns no session.
   sequence @6 :UInt64;              # Counts the refusals of this session in this supervisor, from 1.
-  operation @7 :Text;               # As far as the request could be read; else empty.
-  code @8 :Words.RefusalCode;
-  dispatched @9 :Bool;
-  # False: nothing was sent. True only for outcomeUnknown, which promises nothing.
-  at @10 :Int64;
+  request @7 :Data;
+  # Which request, as it was received: BLAKE2b-256("praefectus/request/v1\0" ‖ grant's body ‖ its
+  # signature ‖ action), 32 bytes. Empty for a call that submits nothing.
+  operation @8 :Text;
+  # Empty as long as the request was not proven to be its issuer's: whoever may name an operation then.
+  code @9 :Words.RefusalCode;
+  dispatched @10 :Bool;
+  # False: this request dispatched nothing. True: that is not known, since the very same request may have
+  # come before; so with outcomeUnknown, ledgerPoisoned, operationArchived and recordDamaged.
+  at @11 :Int64;
 }
 
 struct LedgerEvent {

@@ -55,7 +55,7 @@ enum RefusalCode {
   reobserveRequired @23 $means("The outcome of the previous action is unknown; observe before acting.") $advice(observeAgain);
   screenLocked @24 $means("The screen is locked.") $advice(retryLater);
   blockedUrl @25 $means("The page is on the blocked list.") $advice(giveUp);
-  userStopped @26 $means("The person stopped this session.") $advice(giveUp);
+  userStopped @26 $means("The person stopped this turn.") $advice(askAgain);
   serviceUnavailable @27 $means("The helper is not running or stopped before anything was sent.") $advice(retryLater);
   serviceMismatch @28 $means("The helper is not the attested one, or broke the protocol.") $advice(giveUp);
   outcomeUnknown @29 $means("Whether the effect happened cannot be known.") $advice(observeAgain);

@@ -85,16 +85,20 @@ ledger::Report check(ledger::LedgerReader& reader, const kj::Maybe<attest::Publi
 Report verifyLedger(const Options& options, const kj::Maybe<attest::PublicKey>& trusted) {
   auto noted = headOf(options);
   OpenedLedger ledger(options);
-  auto checked = check(ledger.reader(), trusted);
-  KJ_IF_MAYBE (head, noted) checkHead(ledger.reader(), *head, checked.findings);
-  return verdict(checked, trusted != nullptr, noted != nullptr);
+  return judge(
+      [&](const kj::Maybe<attest::PublicKey>& key) {
+        auto checked = check(ledger.reader(), key);
+        KJ_IF_MAYBE (head, noted) checkHead(ledger.reader(), *head, checked.findings);
+        return checked;
+      },
+      ledger.reader(), trusted, noted != nullptr);
 }
 
 kj::String refusedText(const attest::Refused& refused) {
   Page page;
   page.line("refused", kj::str(nameOf(refused.code), ": ", meaningOf(refused.code)));
   page.line("operation", refused.operation.size() == 0 ? "not named"_kj : refused.operation);
-  page.line("sent", refused.dispatched() ? "nobody can know"_kj : "nothing"_kj);
+  page.line("sent", refused.dispatched() ? "not known"_kj : "nothing, by this request"_kj);
   page.line("for", refused.subject);
   if (refused.session.size() > 0) {
     page.line("session", kj::str(refused.session, ", its refusal ", refused.sequence));

@@ -53,7 +53,7 @@ void expect(bool holds, kj::StringPtr why) {
 }
 
 constexpr uint64_t WAIT_MS = 20'000;
-constexpr int ATTEMPTS = 5;
+constexpr int ATTEMPTS = 8;
 
 uint64_t nowMs() {
   timespec now;
@@ -116,8 +116,8 @@ class Demo {
     while (title.size() < 20) title = kj::str(title, " ");
     bool first = true;
     for (auto& line : lines(said)) {
-      stage.say(first ? kj::str(ok ? "  ok    " : "  FAILED ", title, line)
-                      : kj::str("        ", "                    ", line));
+      stage.say(first ? kj::str(ok ? "  ok      " : "  FAILED  ", title, line)
+                      : kj::str("          ", "                    ", line));
       first = false;
     }
     steps.push_back({{"name", name.cStr()}, {"ok", ok}, {"said", json(said)}});
@@ -325,6 +325,7 @@ class Demo {
       if (!witness.waitForCall(10 * kj::SECONDS)) {
         auto instead = orFail(answer.wait(io.waitScope));
         expect(instead.receipt.terminal == Terminal::REJECTED, "the write never reached the bus");
+        giveWay(instead.receipt);
         continue;
       }
       KJ_SYSCALL(kill(app, SIGSTOP));
@@ -332,7 +333,10 @@ class Demo {
       KJ_SYSCALL(kill(static_cast<pid_t>(helper), SIGKILL));
       auto outcome = orFail(answer.wait(io.waitScope));
       // The machine may have been so busy that the action was over before the editor was stopped.
-      if (outcome.receipt.terminal == Terminal::SUCCEEDED) continue;
+      if (outcome.receipt.terminal == Terminal::SUCCEEDED) {
+        lastMiss = receiptSentence(outcome.receipt);
+        continue;
+      }
       expectUnknown(outcome.receipt);
       auto again = orFail(session->execute(request).wait(io.waitScope));
       expect(again.replayed && again.receipt.terminal == Terminal::OUTCOME_UNKNOWN,
@@ -340,7 +344,7 @@ class Demo {
       return kj::str(receiptSentence(outcome.receipt),
                      ", not to be repeated; asking again sends nothing");
     }
-    throw StepFailed{kj::str("the editor was never stopped in time; is the machine very busy?")};
+    throw neverInTime();
   }
 
   kj::String mustObserve() {
@@ -376,6 +380,7 @@ class Demo {
       auto& receipt = status.get<attest::Receipt>();
       if (receipt.terminal == Terminal::SUCCEEDED) {  // Over before the editor was stopped.
         before = kj::mv(text);
+        lastMiss = receiptSentence(receipt);
         look(false);
         continue;
       }
@@ -391,7 +396,7 @@ class Demo {
                      " and will not send it again\nthe editor's own file shows that this write ",
                      landed ? "had landed" : "had not landed");
     }
-    throw StepFailed{kj::str("the editor was never stopped in time; is the machine very busy?")};
+    throw neverInTime();
   }
 
   kj::String verifyLedger() {
@@ -442,7 +447,7 @@ class Demo {
         }
       }
     } while (nowMs() < end);
-    throw StepFailed{kj::str("the editor's window did not appear in 20 s")};
+    throw StepFailed{kj::str("the editor's window was not there and active in 20 s")};
   }
 
   // An application that has just opened its window is still arranging it, and an element that
@@ -495,7 +500,7 @@ class Demo {
       auto outcome = orFail(session->execute(make()).wait(io.waitScope));
       KJ_IF_MAYBE (fresh, outcome.fresh) seen = kj::mv(*fresh);
       if (outcome.receipt.terminal != Terminal::REJECTED || attempt + 1 == ATTEMPTS) return outcome;
-      waitUntilSettled();
+      giveWay(outcome.receipt);
       look(false);
     }
   }
@@ -517,8 +522,31 @@ class Demo {
     auto outcome = orFail(answer.wait(io.waitScope));
     expect(outcome.receipt.terminal == Terminal::REJECTED,
            kj::str("the operation was never claimed: ", receiptSentence(outcome.receipt)));
-    waitUntilSettled();
+    giveWay(outcome.receipt);
     return nullptr;
+  }
+
+  // What covers or rearranges the window is let pass before the same is tried again.
+  void giveWay(const attest::Receipt& rejected) {
+    lastMiss = receiptSentence(rejected);
+    uint64_t end = nowMs() + WAIT_MS;
+    while (!isOnTop() && nowMs() < end) continue;
+    waitUntilSettled();
+  }
+
+  // Whether no other window is above the editor's; they are listed from the bottom up.
+  bool isOnTop() {
+    auto desk = wait(session->list());
+    const Window* top = nullptr;
+    for (auto& each : desk.windows) {
+      if (each.visible) top = &each;
+    }
+    return top != nullptr && top->ref == window;
+  }
+
+  StepFailed neverInTime() const {
+    return {kj::str("the editor was not stopped in time in ", ATTEMPTS,
+                    " attempts; the last one ended as: ", lastMiss)};
   }
 
   // The editor's toolbar, which has the Save button, is off by default.
@@ -666,6 +694,7 @@ class Demo {
   Request save;
   kj::String firstOperation;
   kj::String lastText, receiptKey;
+  kj::String lastMiss;  // How the last attempt ended that came to nothing.
   Json steps = Json::array();
 };
 

@@ -48,6 +48,46 @@ void describeArchives(const ledger::Inventory& inventory, Page& page) {
   }
 }
 
+constexpr kj::StringPtr OTHER_KEY =
+    "Signed with another key than the one given: is it the right one?"_kj;
+
+bool has(kj::ArrayPtr<const attest::PublicKey> keys, const attest::PublicKey& key) {
+  for (auto& each : keys) {
+    if (each == key) return true;
+  }
+  return false;
+}
+
+// The ledger holds by itself, and the key that was given is not the one to see that with.
+Report otherKey(const ledger::Report& checked, kj::ArrayPtr<const attest::PublicKey> keys,
+                const attest::PublicKey& given) {
+  Report report;
+  Json findings = Json::array();
+  report.ok = false;
+  report.code = kj::str("other_key");
+  if (has(keys, given)) {
+    report.message = kj::str("This is ",
+                             given == checked.summary.receiptKey ? "the ledger's present key"_kj
+                                                                 : "a later key of the ledger"_kj,
+                             ", which has signed nothing in it yet; the whole of it is checked "
+                             "with the first one: ",
+                             hex(bytesOf(keys[0])));
+  } else {
+    report.message = kj::str(OTHER_KEY);
+    report.hint =
+        kj::str("If it is, this is not the ledger that you know: let no agent go on with it.");
+    findings.push_back({{"sequence", 0}, {"what", OTHER_KEY.cStr()}});
+  }
+  report.data = {{"summary", summaryJson(checked.summary)},
+                 {"receipts", 0},
+                 {"events", 0},
+                 {"trusted_key", true},
+                 {"findings", findings}};
+  report.text = kj::str(summaryText(checked.summary), report.message, "\n");
+  if (report.hint.size() > 0) report.text = kj::str(report.text, "  ", report.hint, "\n");
+  return report;
+}
+
 Json inventoryJson(const ledger::Inventory& inventory) {
   Json keys = Json::array(), archives = Json::array();
   for (auto& span : inventory.keys) {
@@ -85,6 +125,7 @@ Json summaryJson(const ledger::Summary& summary) {
           {"open", summary.open},
           {"sequence", summary.sequence},
           {"head", hex(bytesOf(summary.head)).cStr()},
+          {"head_argument", kj::str(summary.sequence, ":", hex(bytesOf(summary.head))).cStr()},
           {"ledger", hex(bytesOf(summary.id.key)).cStr()},
           {"incarnation", summary.id.incarnation},
           {"receipt_key", hex(bytesOf(summary.receiptKey)).cStr()}};
@@ -136,6 +177,21 @@ Report verdict(const ledger::Report& checked, bool trusted, bool noted) {
                           kj::strArray(lines, ""), "  ", report.hint, "\n");
   }
   return report;
+}
+
+Report judge(Check check, ledger::LedgerReader& reader, const kj::Maybe<attest::PublicKey>& trusted,
+             bool noted) {
+  auto checked = check(trusted);
+  KJ_IF_MAYBE (key, trusted) {
+    auto keys = orFail(reader.receiptKeys());
+    if (checked.findings.size() > 0 && *key != keys[0]) {
+      auto alone = check(nullptr);
+      if (alone.findings.size() == 0) return otherKey(alone, keys, *key);
+      if (!has(keys, *key)) alone.findings.add(ledger::Finding{0, kj::str(OTHER_KEY)});
+      checked = kj::mv(alone);
+    }
+  }
+  return verdict(checked, trusted != nullptr, noted);
 }
 
 Report inventoryReport(const ledger::Inventory& inventory) {

@@ -125,9 +125,10 @@ const Command COMMANDS[] = {
      "before counts. If the lost ledger was adopted after the backup was made, its incarnation "
      "must "
      "be\n"
-     "given with --above, so that the new one is above it. Asks first; where nobody can be asked, "
-     "--yes\n"
-     "is needed.\n"_kj,
+     "given with --above, so that the new one is above it. Revocations and raised policy "
+     "generations made\n"
+     "after the backup are forgotten: make them again. Asks first; where nobody can be asked,\n"
+     "--yes is needed.\n"_kj,
      ledgerRestore},
     {"ledger archive"_kj, "--ledger FOLDER --before TIME --to FILE [--yes]"_kj,
      "move old operations into a file"_kj,
@@ -135,9 +136,8 @@ const Command COMMANDS[] = {
      "beginning of\n"
      "the chain on, into the new file FILE, and verifies it before anything is removed. Their ids "
      "are still\n"
-     "never used again. FILE can be given as --ledger to whatever reads. Asks first; where nobody "
-     "can be\n"
-     "asked, --yes is needed.\n"_kj,
+     "never used again. FILE can be given as --ledger to verify, status and receipts. Asks first;\n"
+     "where nobody can be asked, --yes is needed.\n"_kj,
      ledgerArchive},
     {"ledger import"_kj, "--ledger FOLDER --from FILE"_kj,
      "take over the ids of a protocol v2 ledger"_kj,

@@ -9,8 +9,9 @@
 namespace praefectus::cli {
 namespace {
 
+// In ASCII, so that a character that cannot be seen, or that reorders others, is written out.
 ExitCode printLine(const Json& envelope, ExitCode otherwise) {
-  auto line = envelope.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  auto line = envelope.dump(-1, ' ', true, Json::error_handler_t::replace) + "\n";
   return writeAll(STDOUT_FILENO, kj::StringPtr(line.c_str(), line.size())) ? otherwise
                                                                            : ExitCode::OUTPUT_LOST;
 }

@@ -115,9 +115,12 @@ Report ledgerCheck(Arguments arguments) {
   auto options = optionsOf(arguments, {LEDGER, KEY});
   auto folder = folderOf(options);
   auto trusted = trustedKey(options);
-  auto checked =
-      orFail(telling([&](auto tell) { return ledger::check(folder, trusted, kj::mv(tell)); }));
-  return verdict(checked, trusted != nullptr, false);
+  auto reader = orFail(ledger::LedgerReader::open(folder));
+  return judge(
+      [&](const kj::Maybe<attest::PublicKey>& key) {
+        return orFail(telling([&](auto tell) { return ledger::check(folder, key, kj::mv(tell)); }));
+      },
+      *reader, trusted, false);
 }
 
 Report ledgerBackup(Arguments arguments) {
@@ -134,9 +137,11 @@ Report ledgerRestore(Arguments arguments) {
   auto backup = needed(options, FROM, "BACKUP"_kj);
   auto folder = folderOf(options);
   auto above = aboveOf(options);
-  confirm(options,
-          "The restored ledger will not know what happened after the backup, and every grant that "
-          "was signed before will be void. Only one copy of a ledger may be in service."_kj);
+  confirm(
+      options,
+      "The restored ledger will not know what happened after the backup, and every grant that "
+      "was signed before will be void. It forgets revocations and raised policy generations made "
+      "after the backup. Only one copy of a ledger may be in service."_kj);
   auto copied = orFail(telling([&](auto tell) {
     return ledger::restore(backup, folder, momentNow(), above, kj::mv(tell));
   }));
@@ -219,7 +224,8 @@ Report ledgerRotate(Arguments arguments) {
   report.data = {{"receipt_key", hex(bytesOf(key)).cStr()}};
   report.text =
       kj::str("New receipts are signed with the key\n  ", hex(bytesOf(key)),
-              "\nWhat the old one signed still counts, and is checked with the old one.\n");
+              "\nWhat the old one signed still counts, and is checked with the old one. The whole "
+              "ledger is checked\nwith the first key, as before.\n");
   return report;
 }
 

@@ -112,10 +112,21 @@ class ProgressPort final : public Strict<wire::Progress> {
   kj::Function<void(wire::Stage)> told;
 };
 
+bool sameRequest(const kj::Maybe<Hash>& a, const kj::Maybe<Hash>& b) {
+  KJ_IF_MAYBE (one, a) {
+    KJ_IF_MAYBE (other, b) return attest::same(*one, *other);
+    return false;
+  }
+  return b == nullptr;
+}
+
+Hash hashOf(const Request& request) { return attest::requestHash(request.grant, request.action); }
+
 // What both ends of a session need: who signs, and for which ledger.
 struct Signer {
   const Authority& authority;
   const HostInfo& info;
+  const uint64_t& revocations;  // How many this host has made: leases may be gone.
 
   // Fills in what is the same in everything this host signs.
   template <typename Body>
@@ -124,17 +135,23 @@ struct Signer {
     body.keyId = kj::str(authority.keyId());
     body.audience = info.ledger;
     body.subject = kj::str(info.subject);
+    if constexpr (requires { body.policyGeneration; }) {
+      body.policyGeneration = info.policyGeneration;
+    }
   }
 
   // The supervisor's word, which has to be signed, for this session (or none) and this very code.
+  // `request` is nothing for a call that submits nothing.
   template <typename Keep>
-  Refusal refusal(wire::HostRefusal::Reader from, kj::StringPtr session, Keep&& keep) const {
+  Refusal refusal(wire::HostRefusal::Reader from, kj::StringPtr session, kj::Maybe<Hash> request,
+                  Keep&& keep) const {
     auto said = readRefusal(from.getRefusal());
     auto sealed = attest::readEnvelope(from.getProof());
     if (!sealed.ok()) return FORGED;
     auto refused = attest::openRefused(info.receiptKey, *sealed);
     if (!refused.ok() || refused->code != said.code || refused->session != session ||
-        refused->subject != info.subject || !(refused->ledger == info.ledger)) {
+        refused->subject != info.subject || !(refused->ledger == info.ledger) ||
+        !sameRequest(refused->request, request)) {
       return FORGED;
     }
     keep(kj::mv(*sealed));
@@ -324,11 +341,12 @@ class SessionImpl final : public Session {
     return leased<Desktop>(request, [this](const Request& own) {
       auto call = client.listRequest();
       fill(own, call.initSubmission());
-      kj::Promise<Result<Desktop>> answer = call.send().then([this](auto&& got) -> Result<Desktop> {
-        auto result = strictly(got).getResult();
-        if (result.isRefusal()) return refusal(result.getRefusal());
-        return read(result.getDesktop());
-      });
+      kj::Promise<Result<Desktop>> answer =
+          call.send().then([this, hash = hashOf(own)](auto&& got) -> Result<Desktop> {
+            auto result = strictly(got).getResult();
+            if (result.isRefusal()) return refusal(result.getRefusal(), hash);
+            return read(result.getDesktop());
+          });
       return worded(timer, READING, kj::mv(answer), GONE);
     });
   }
@@ -337,11 +355,11 @@ class SessionImpl final : public Session {
     return leased<Observation>(request, [this](const Request& own) {
       auto call = client.observeRequest();
       fill(own, call.initSubmission());
-      kj::Promise<Result<Observation>> answer =
-          call.send().then([this](auto&& got) -> kj::Promise<Result<Observation>> {
+      kj::Promise<Result<Observation>> answer = call.send().then(
+          [this, hash = hashOf(own)](auto&& got) -> kj::Promise<Result<Observation>> {
             auto results = strictly(got);
             auto result = results.getResult();
-            if (result.isRefusal()) return Result<Observation>(refusal(result.getRefusal()));
+            if (result.isRefusal()) return Result<Observation>(refusal(result.getRefusal(), hash));
             auto seen = kj::heap<Observation>(read(result.getObservation()));
             if (!results.hasPicture()) return Result<Observation>(kj::mv(*seen));
             return withPicture(kj::mv(seen), results.getPicture());
@@ -361,12 +379,12 @@ class SessionImpl final : public Session {
         call.setProgress(
             kj::heap<ProgressPort>([listener](wire::Stage stage) mutable { (*listener)(stage); }));
       }
-      kj::Promise<Result<Outcome>> answer =
-          call.send().then([this, operation = kj::str(own.operation),
-                            hash = attest::actionHash(own.action)](auto&& got) -> Result<Outcome> {
+      kj::Promise<Result<Outcome>> answer = call.send().then(
+          [this, operation = kj::str(own.operation), action = attest::actionHash(own.action),
+           hash = hashOf(own)](auto&& got) -> Result<Outcome> {
             auto result = strictly(got).getResult();
-            if (result.isRefusal()) return refusal(result.getRefusal());
-            return readOutcome(result.getOutcome(), operation, hash);
+            if (result.isRefusal()) return refusal(result.getRefusal(), hash);
+            return readOutcome(result.getOutcome(), operation, action);
           });
       return worded(timer, ACTING, kj::mv(answer), NOT_KNOWN);
     });
@@ -416,6 +434,10 @@ class SessionImpl final : public Session {
 
   template <typename T, typename Send>
   kj::Promise<Result<T>> sendLeased(const Request& request, Send& send) {
+    if (revocationsSeen != signer.revocations) {
+      revocationsSeen = signer.revocations;
+      leases.clear();
+    }
     if (leasing == Leasing::BY_HAND || leases.covers(request.actionClass, request.target)) {
       return send(request);
     }
@@ -454,8 +476,9 @@ class SessionImpl final : public Session {
     });
   }
 
-  Refusal refusal(wire::HostRefusal::Reader from) {
-    return signer.refusal(from, id, [this](attest::Envelope sealed) { proof = kj::mv(sealed); });
+  Refusal refusal(wire::HostRefusal::Reader from, kj::Maybe<Hash> request = nullptr) {
+    return signer.refusal(from, id, kj::mv(request),
+                          [this](attest::Envelope sealed) { proof = kj::mv(sealed); });
   }
 
   static void fill(const Request& request, wire::Submission::Builder to) {
@@ -497,6 +520,7 @@ class SessionImpl final : public Session {
   kj::String id, turn;
   const Leasing leasing;
   LeaseBook leases;
+  uint64_t revocationsSeen = 0;
   kj::Maybe<attest::Envelope> proof;
   wire::Session::Client client;
 };
@@ -530,6 +554,11 @@ class HostImpl final : public Host {
       stated.clockTrusted = from.getClockTrusted();
       stated.head = {from.getHead().getSequence(),
                      KJ_REQUIRE_NONNULL(fixed<32>(from.getHead().getLink()))};
+      for (auto policy : from.getPolicies()) {
+        if (policy.getIssuer() == authority.issuer()) {
+          stated.policyGeneration = policy.getGeneration();
+        }
+      }
       for (auto key : from.getFormerKeys()) {
         stated.formerKeys.add(KJ_REQUIRE_NONNULL(fixed<32>(key)));
       }
@@ -554,8 +583,9 @@ class HostImpl final : public Host {
           if (result.isRefusal()) {
             return Result<kj::Own<Session>>(refusal(result.getRefusal()));
           }
-          kj::Own<Session> opened = kj::heap<SessionImpl>(
-              timer, Signer{authority, stated}, kj::mv(id), leasing, results.getSession());
+          kj::Own<Session> opened =
+              kj::heap<SessionImpl>(timer, Signer{authority, stated, revocations}, kj::mv(id),
+                                    leasing, results.getSession());
           return opened->beginTurn(turn).then(
               [opened = kj::mv(opened)](Result<Done> begun) mutable -> Result<kj::Own<Session>> {
                 if (!begun.ok()) return begun.refusal();
@@ -573,14 +603,18 @@ class HostImpl final : public Host {
   }
 
   kj::Promise<Result<Done>> revoke(attest::Revocation what) override {
-    Signer{authority, stated}.sign(what);
+    Signer{authority, stated, revocations}.sign(what);
     if (what.revocation.size() == 0) what.revocation = newId("revocation-");
     if (what.issuedAt == 0) what.issuedAt = wallMs();
+    uint64_t raised = stated.policyGeneration;
+    KJ_IF_MAYBE (policy, what.what.tryGet<attest::RevokedGeneration>()) raised = policy->valid;
     auto call = client.revokeRequest();
     attest::write(attest::seal(what, authority.key()), call.initRevocation());
-    kj::Promise<Result<Done>> answer = call.send().then([this](auto&& got) -> Result<Done> {
+    kj::Promise<Result<Done>> answer = call.send().then([this, raised](auto&& got) -> Result<Done> {
       auto result = strictly(got).getResult();
       if (result.isRefusal()) return refusal(result.getRefusal());
+      ++revocations;
+      stated.policyGeneration = kj::max(stated.policyGeneration, raised);
       return Done{};
     });
     return worded(timer, WRITING, kj::mv(answer), GONE);
@@ -601,7 +635,7 @@ class HostImpl final : public Host {
         case wire::StatusResult::ENDED: {
           auto sealed = attest::readEnvelope(result.getEnded());
           if (!sealed.ok()) return FORGED;
-          KJ_IF_MAYBE (receipt, (Signer{authority, stated}.open(*sealed))) {
+          KJ_IF_MAYBE (receipt, (Signer{authority, stated, revocations}.open(*sealed))) {
             return Status(kj::mv(*receipt));
           }
           return FORGED;
@@ -614,12 +648,14 @@ class HostImpl final : public Host {
 
  private:
   Refusal refusal(wire::HostRefusal::Reader from) const {
-    return Signer{authority, stated}.refusal(from, "", [](attest::Envelope) {});
+    return Signer{authority, stated, revocations}.refusal(from, "", nullptr,
+                                                          [](attest::Envelope) {});
   }
 
   kj::Timer& timer;
   const Authority& authority;
   HostInfo stated;
+  uint64_t revocations = 0;
   // Destroyed bottom up: the connection closes first, which is what makes the supervisor exit.
   kj::Own<SupervisorProcess> process;
   Channel channel;

@@ -89,6 +89,8 @@ struct HostInfo {
   // the ledger was set back meanwhile; attest::headAfter makes a newer one of any receipt.
   attest::Head head;
   kj::Vector<attest::PublicKey> formerKeys;
+  // The authority's, as the ledger has it: what is signed states it. Follows what `revoke` raises.
+  uint64_t policyGeneration = 1;
 };
 
 // How a request is built. The defaults ask for the strongest proof the action has, and for no right
@@ -183,7 +185,9 @@ class Host {
   virtual kj::Promise<Result<Status>> status(kj::StringPtr operation) = 0;
   // The person's stop of one turn, begun or not: nothing that was not sent yet is sent.
   virtual kj::Promise<void> stop(kj::StringPtr session, kj::StringPtr turn) = 0;
-  // Takes back what this authority has signed. Durable when it resolves.
+  // Takes back what this authority has signed; who signs, for which ledger and subject, and where
+  // empty the revocation's id and time, are filled in. Durable when it resolves. A revoked lease is
+  // not missed by a session with Leasing::AUTOMATIC, which opens another one.
   virtual kj::Promise<Result<Done>> revoke(attest::Revocation what) = 0;
   // The raw connection, for programs that speak host.capnp themselves.
   virtual wire::Supervisor::Client raw() = 0;

@@ -224,8 +224,9 @@ void remove(Holding& holding, const Part& part, const Hash& digest, int64_t at) 
   holding.scribe->append(attest::Archived{part.through, link, part.operations, digest}, at);
   // In this order, which the triggers want.
   Statement(database,
-            "INSERT INTO retired (id, action_hash) SELECT id, action_hash FROM operation o JOIN "
-            "ending e ON e.operation = o.place WHERE o.place > ?1 AND o.place <= ?2")
+            "INSERT INTO retired (id, action_hash, place, link) SELECT o.id, o.action_hash, "
+            "e.place, e.link FROM operation o JOIN ending e ON e.operation = o.place "
+            "WHERE o.place > ?1 AND o.place <= ?2")
       .run(part.after, part.through);
   Statement(database, "DELETE FROM ending WHERE place > ?1 AND place <= ?2")
       .run(part.after, part.through);

@@ -71,6 +71,7 @@ class Audit {
   Audit(Database& database, kj::Maybe<attest::PublicKey> trusted, Report& report)
       : database(database),
         known(readIdentity(database)),
+        selectRetiredLink(database, "SELECT link FROM retired WHERE place = ?"),
         trusted(trusted),
         report(report),
         head{0, genesis(known.firstKey, known.ring)} {
@@ -103,6 +104,7 @@ class Audit {
       KJ_IF_MAYBE (tell, progress) (*tell)(last, kj::max(all, last));
     }
     checkMark();
+    checkRetired();
     if (trusted != nullptr && !stranger && !vouched) {
       note(0, "Nothing in the ledger is signed with the trusted key.");
     }
@@ -266,7 +268,10 @@ class Audit {
     if (!event.ok()) {
       note(row.place, "The event's signature or form does not hold.");
     } else {
-      if (archived) head = {row.place - 1, event->previous};
+      if (archived) {
+        head = {row.place - 1, event->previous};
+        compareRetired(head);
+      }
       if (holdsInPlace(row, *event)) {
         ++report.events;
         follow(*event);
@@ -296,6 +301,7 @@ class Audit {
     }
     KJ_IF_MAYBE (archive, event.what.tryGet<attest::Archived>()) {
       operationsArchived += archive->operations;
+      compareRetired({archive->through, archive->link});
     }
   }
 
@@ -330,8 +336,33 @@ class Audit {
     }
   }
 
+  // What a signed event says of a place counts, whatever is retired with it.
+  void compareRetired(const Head& stated) {
+    auto rows = selectRetiredLink.rows(stated.sequence);
+    if (!rows.next()) return;
+    bool same = false;
+    KJ_IF_MAYBE (link, fixed<32>(rows.bytes(0))) same = attest::same(*link, stated.link);
+    if (!same) note(stated.sequence, "The link kept of an archived ending is another one.");
+  }
+
+  // One ending for each operation that archives took, in their part of the chain, where nothing
+  // stands any more. An archive keeps no ids of others.
+  void checkRetired() {
+    if (isArchive(database)) return;
+    auto kept = database.number("SELECT count(*) FROM retired WHERE place IS NOT NULL");
+    auto misplaced = database.number(kj::str(
+        "SELECT count(*) FROM retired r WHERE place IS NOT NULL AND (place > ", archivedThrough,
+        " OR EXISTS (SELECT 1 FROM ending WHERE place = r.place)"
+        " OR EXISTS (SELECT 1 FROM event WHERE place = r.place)"
+        " OR EXISTS (SELECT 1 FROM operation WHERE place = r.place))"));
+    if (static_cast<uint64_t>(kept) != operationsArchived || misplaced > 0) {
+      note(0, "The ids of archived operations are not those that the archives took.");
+    }
+  }
+
   Database& database;
   Identity known;  // As far as the audit has come.
+  Statement selectRetiredLink;
   kj::Maybe<attest::PublicKey> trusted;
   Report& report;
   Head head, archiveHead;

@@ -372,7 +372,8 @@ Book::Book(Database& database, const Identity& identity)
           database, kj::str("SELECT ", EVENT, " FROM event WHERE kind = 'archived' AND about = ?")),
       selectRecord(database, recordsByOperation("WHERE o.id = ?")),
       selectQuarantined(database, "SELECT 1 FROM event WHERE kind = 'quarantined' AND about = ?"),
-      selectRetired(database, "SELECT action_hash FROM retired WHERE id = ?") {}
+      selectRetired(database, "SELECT action_hash FROM retired WHERE id = ?"),
+      selectRetiredLink(database, "SELECT link FROM retired WHERE place = ?") {}
 
 Head Book::head() {
   uint64_t place = 0;
@@ -399,7 +400,14 @@ kj::Maybe<Hash> Book::linkAt(uint64_t place) {
     auto rows = selectLink.rows(place);
     if (rows.next()) return rows.hash(0);
   }
-  // An archive states the link of the last place that it took.
+  KJ_IF_MAYBE (link, archivedThrough(place)) return *link;
+  auto rows = selectRetiredLink.rows(place);
+  if (!rows.next()) return nullptr;
+  return rows.hash(0);
+}
+
+// An archive states, signed, the link of the last place that it took.
+kj::Maybe<Hash> Book::archivedThrough(uint64_t place) {
   auto rows = selectArchived.rows(place);
   if (!rows.next()) return nullptr;
   auto row = readEvent(rows);

@@ -107,7 +107,8 @@ class Book {
 
   // Where the chain ends.
   attest::Head head();
-  // Genesis for place 0; nothing when no place of that number is here.
+  // Genesis for place 0; nothing when no place of that number is here. Of archived places those of
+  // endings are.
   kj::Maybe<Hash> linkAt(uint64_t place);
   // A receipt is answered only when its signature holds: else the record is damaged.
   Found find(kj::StringPtr operation, kj::Maybe<const Hash&> actionHash);
@@ -117,9 +118,11 @@ class Book {
  private:
   Found describe(const Rows& rows, kj::Maybe<const Hash&> actionHash);
   Found findRetired(kj::StringPtr operation, kj::Maybe<const Hash&> actionHash);
+  kj::Maybe<Hash> archivedThrough(uint64_t place);
 
   const Identity& identity;
-  Statement selectHead, selectLink, selectArchived, selectRecord, selectQuarantined, selectRetired;
+  Statement selectHead, selectLink, selectArchived, selectRecord, selectQuarantined, selectRetired,
+      selectRetiredLink;
 };
 
 class Scribe {

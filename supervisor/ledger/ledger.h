@@ -97,7 +97,8 @@ class Ledger {
 
   // The last place that is durable.
   virtual attest::Head head() const = 0;
-  // Whether the chain has this link in this place. False too when the read fails.
+  // Whether the chain has this link in this place; of archived operations the endings' are known.
+  // False too when the read fails.
   virtual bool contains(const attest::Head& seen) = 0;
 
   // What is known of an id, now, on the calling thread. Reads only.

@@ -1,5 +1,7 @@
 #include "supervisor/ledger/revocations.h"
 
+#include "ipc/bounds.h"
+
 namespace praefectus::ledger {
 namespace {
 
@@ -8,6 +10,7 @@ Refusal revoked(kj::StringPtr detail) { return {RefusalCode::REVOKED, detail}; }
 }  // namespace
 
 void Revocations::add(const attest::Revocation& from) {
+  if (!has(from.issuer, from.revocation)) ++count;
   auto take = [&](auto&&... parts) {
     taken.upsert(kj::str(from.issuer, ' ', parts...), true, [](bool&, bool&&) {});
   };
@@ -21,6 +24,19 @@ void Revocations::add(const attest::Revocation& from) {
                          [](uint64_t& old, uint64_t&& next) { old = kj::max(old, next); });
     }
   }
+}
+
+Result<Done> Revocations::admit(const attest::Revocation& revocation) const {
+  if (has(revocation.issuer, revocation.revocation)) {
+    if (covers(revocation)) return Done{};
+    // The ledger keeps the first one of an id, and would not remember what another one says.
+    return Refusal{RefusalCode::OPERATION_CONFLICT,
+                   "Another revocation of this id was made before."_kj};
+  }
+  if (count >= bounds::REVOCATIONS) {
+    return Refusal{RefusalCode::BUSY, "No more revocations can be kept in this ledger."_kj};
+  }
+  return Done{};
 }
 
 bool Revocations::covers(const attest::Revocation& of) const {
@@ -50,6 +66,7 @@ Revocations Revocations::clone() const {
   Revocations out;
   for (auto& entry : generations) out.generations.insert(kj::str(entry.key), entry.value);
   for (auto& entry : taken) out.taken.insert(kj::str(entry.key), true);
+  out.count = count;
   return out;
 }
 

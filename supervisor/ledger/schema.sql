@@ -218,10 +218,19 @@ CREATE INDEX event_by_kind ON event (kind, about);
 CREATE TABLE retired (
   id          TEXT NOT NULL PRIMARY KEY
                    CHECK (length(id) BETWEEN 1 AND 256 AND id NOT GLOB '*[^A-Za-z0-9._:-]*'),
-  action_hash BLOB CHECK (length(action_hash) = 32)
+  action_hash BLOB CHECK (length(action_hash) = 32),
     -- Of an archived one. NULL for one taken over from a ledger of another format, whose hashes are
     -- not blinded and so are not kept.
+  place       INTEGER CHECK (place > 0),
+    -- Of an archived one's ending. NULL for one taken over.
+  link        BLOB CHECK (length(link) = 32),    -- In that place.
+  CHECK ((place IS NULL) = (link IS NULL)),
+  CHECK ((place IS NULL) = (action_hash IS NULL))
 ) STRICT, WITHOUT ROWID;
+
+-- A host keeps the place and link of the last receipt it got, and asks long after whether the chain
+-- has them: found at the same cost however much was archived since.
+CREATE INDEX retired_by_place ON retired (place) WHERE place IS NOT NULL;
 
 -- How far a start may skip what is old. Moved on with every few hundred operations.
 CREATE TABLE mark (
@@ -282,7 +291,8 @@ BEGIN SELECT RAISE(ABORT, 'an ending never changes'); END;
 
 CREATE TRIGGER ending_stays BEFORE DELETE ON ending
 WHEN OLD.place > coalesce((SELECT max(about) FROM event WHERE kind = 'archived'), 0)
-  OR NOT EXISTS (SELECT 1 FROM operation JOIN retired USING (id) WHERE place = OLD.operation)
+  OR NOT EXISTS (SELECT 1 FROM operation o JOIN retired USING (id)
+                 WHERE o.place = OLD.operation)
 BEGIN SELECT RAISE(ABORT, 'nothing is removed that is not archived'); END;
 
 CREATE TRIGGER event_in_order BEFORE INSERT ON event
@@ -302,6 +312,8 @@ WHEN EXISTS (SELECT 1 FROM retired WHERE id = NEW.id)
   OR EXISTS (SELECT 1 FROM operation WHERE id = NEW.id
                                        AND (action_hash IS NOT NEW.action_hash
                                             OR place NOT IN (SELECT operation FROM ending)))
+  OR (NEW.place, NEW.link) IS NOT (SELECT e.place, e.link FROM ending e
+                                   JOIN operation o ON e.operation = o.place WHERE o.id = NEW.id)
 BEGIN SELECT RAISE(ABORT, 'an id is retired once, as what it was, after its end'); END;
 
 CREATE TRIGGER retired_fixed BEFORE UPDATE ON retired

@@ -150,6 +150,7 @@ Receipt permitted() {
 Refused unread() {
   auto refused = sampleRefused();
   refused.session = kj::str();
+  refused.request = nullptr;
   refused.operation = kj::str();
   refused.code = RefusalCode::MALFORMED;
   return refused;

@@ -16,6 +16,7 @@ using std::string;
 constexpr int64_t DAY = 24ll * 3600 * 1000;
 constexpr int64_t MIN = std::numeric_limits<int64_t>::min();
 constexpr int64_t MAX = std::numeric_limits<int64_t>::max();
+constexpr int64_t LAST = 1ll << 53;  // Of times, and of policy generations.
 
 const ActionClass READS[] = {ActionClass::METADATA_READ, ActionClass::SCREENSHOT_READ};
 const ActionClass MUTATIONS[] = {ActionClass::POINTER_MUTATION, ActionClass::KEYBOARD_MUTATION,
@@ -43,8 +44,11 @@ void expectLife(const string& name, int64_t most) {
   } lives[] = {
       {0, 1, "ok"},
       {0, most, "ok"},
-      {MAX - most, MAX, "ok"},
-      {MIN, MIN + most, "ok"},
+      {LAST - most, LAST, "ok"},
+      {LAST - most + 1, LAST + 1, "malformed"},
+      {-1, 0, "malformed"},
+      {MAX - most, MAX, "malformed"},
+      {MIN, MIN + most, "malformed"},
       {0, 0, "malformed"},
       {0, most + 1, "malformed"},
       {1, 0, "malformed"},
@@ -77,8 +81,11 @@ void expectFrame(const string& name) {
 
 template <typename Wire>
 void expectPolicyGeneration(const string& name) {
-  std::pair<uint64_t, const char*> rows[] = {
-      {0, "malformed"}, {1, "ok"}, {std::numeric_limits<uint64_t>::max(), "ok"}};
+  std::pair<uint64_t, const char*> rows[] = {{0, "malformed"},
+                                             {1, "ok"},
+                                             {LAST, "ok"},
+                                             {LAST + 1, "malformed"},
+                                             {std::numeric_limits<uint64_t>::max(), "malformed"}};
   for (auto& [generation, expected] : rows) {
     EXPECT_EQ(
         outcomeWith<Wire>(name, [&, value = generation](
@@ -163,7 +170,9 @@ TEST_F(LeaseTest, oneWithAMutationLivesAMinuteAndOneOfReadsFive) {
 
 TEST_F(LeaseTest, aFrameHas16BytesOrIsAbsent) { expectFrame<wire::Lease>("lease"); }
 
-TEST_F(LeaseTest, aPolicyGenerationBeginsAtOne) { expectPolicyGeneration<wire::Lease>("lease"); }
+TEST_F(LeaseTest, aPolicyGenerationBeginsAtOneAndHas53Bits) {
+  expectPolicyGeneration<wire::Lease>("lease");
+}
 
 // ---- Grant
 
@@ -178,7 +187,9 @@ TEST_F(GrantTest, aLifeIsLongerThanNothingAndNoLongerThanADay) {
 
 TEST_F(GrantTest, aFrameHas16BytesOrIsAbsent) { expectFrame<wire::Grant>("grant"); }
 
-TEST_F(GrantTest, aPolicyGenerationBeginsAtOne) { expectPolicyGeneration<wire::Grant>("grant"); }
+TEST_F(GrantTest, aPolicyGenerationBeginsAtOneAndHas53Bits) {
+  expectPolicyGeneration<wire::Grant>("grant");
+}
 
 TEST_F(GrantTest, anAbsentAudienceIsNone) {
   EXPECT_EQ(grant([](wire::Grant::Builder body) { body.disownAudience(); }), "malformed");
@@ -272,17 +283,19 @@ TEST_F(TaskGrantTest, aLifeIsLongerThanNothingAndNoLongerThanADay) {
   expectLife<wire::TaskGrant>("task-grant", DAY);
 }
 
-TEST_F(TaskGrantTest, aPolicyGenerationBeginsAtOne) {
+TEST_F(TaskGrantTest, aPolicyGenerationBeginsAtOneAndHas53Bits) {
   expectPolicyGeneration<wire::TaskGrant>("task-grant");
 }
 
 // ---- Revocation
 
-TEST_F(RevocationTest, aPolicyGenerationIsRaisedToTwoOrMore) {
+TEST_F(RevocationTest, aPolicyGenerationIsRaisedToTwoOrMoreAndNotBeyond53Bits) {
   for (auto [generation, expected] : {std::pair<uint64_t, const char*>{0, "malformed"},
                                       {1, "malformed"},
                                       {2, "ok"},
-                                      {std::numeric_limits<uint64_t>::max(), "ok"}}) {
+                                      {LAST, "ok"},
+                                      {LAST + 1, "malformed"},
+                                      {std::numeric_limits<uint64_t>::max(), "malformed"}}) {
     EXPECT_EQ(outcomeWith<wire::Revocation>("revocation/generation",
                                             [value = generation](wire::Revocation::Builder body) {
                                               body.setGeneration(value);
@@ -300,14 +313,16 @@ TEST_F(RevocationTest, aTurnIsNamedWithItsSession) {
   EXPECT_EQ(turn([](wire::Revocation::Builder body) { body.initTurn(); }), "malformed");
 }
 
-TEST_F(RevocationTest, itsTimeIsNotBeforeTheEpoch) {
+TEST_F(RevocationTest, itsTimeIsNotBeforeTheEpochAndHas53Bits) {
   auto at = [](int64_t time) {
     return outcomeWith<wire::Revocation>(
         "revocation/lease", [=](wire::Revocation::Builder body) { body.setIssuedAt(time); });
   };
   EXPECT_EQ(at(-1), "malformed");
   EXPECT_EQ(at(0), "ok");
-  EXPECT_EQ(at(MAX), "ok");
+  EXPECT_EQ(at(LAST), "ok");
+  EXPECT_EQ(at(LAST + 1), "malformed");
+  EXPECT_EQ(at(MAX), "malformed");
 }
 
 }  // namespace

@@ -212,6 +212,7 @@ Refused sampleRefused() {
   refused.subject = kj::str("uid:1000");
   refused.session = kj::str("session-1");
   refused.sequence = 5;
+  refused.request = digestOf("a request"_kj.asBytes());
   refused.operation = kj::str("operation-1");
   refused.code = RefusalCode::LEASE_MISSING;
   refused.at = NOW;

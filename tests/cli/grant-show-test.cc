@@ -287,6 +287,9 @@ TEST(GrantShow, theActionIsShownWithItsTextWhenItIsTheOneInTheGrant) {
     EXPECT_TRUE(has(ran.out, part)) << part << "\n" << ran.out;
   }
   EXPECT_LE(widestLine(ran.out), 80u) << ran.out;
+  auto raw = show({file, "--action", host.write(action), "--json"}).out;
+  EXPECT_TRUE(has(raw, "\\u202etfosorciM")) << raw;
+  EXPECT_FALSE(has(raw, "\xE2\x80\xAE")) << raw;
   auto data = shown({file, "--action", host.write(action)})["action"];
   EXPECT_EQ(data["kind"], "type_text");
   EXPECT_EQ(data["parameters"]["text"], "rm -rf ~\n\xE2\x80\xAEtfosorciM \\ \"x\"\tend");

@@ -95,6 +95,8 @@ TEST(LedgerCommands, theHeadCanBeCopiedHoweverLongTheChainIs) {
       std::to_string(summary["sequence"].get<int>()) + ":" + summary["head"].get<std::string>();
   ASSERT_GT(head.size(), 67u);
   EXPECT_TRUE(has(praefectus({"status", "--ledger", kept.folder()}).out, head + "\n"));
+  auto status = envelope(praefectus({"status", "--ledger", kept.folder(), "--json"}));
+  EXPECT_EQ(status["data"]["head_argument"], head);
   EXPECT_EQ(praefectus({"verify", "--ledger", kept.folder(), "--head", head}).exit, 0);
 }
 
@@ -105,7 +107,6 @@ TEST(LedgerCommands, theCheckFindsWhatVerificationDoesNotLookAt) {
   EXPECT_EQ(good["receipts"], 3);
   auto key = good["summary"]["receipt_key"].get<std::string>();
   EXPECT_EQ(kept.data({"check", "--key", key})["trusted_key"], true);
-  EXPECT_EQ(kept.refused({"check", "--key", std::string(64, '1')}), "ledger_damaged");
   chmod((kept.folder() + "/receipt.key").c_str(), 0644);
   EXPECT_EQ(praefectus({"verify", "--ledger", kept.folder()}).exit, 0);
   EXPECT_EQ(kept.refused({"check"}), "ledger_damaged");
@@ -165,6 +166,39 @@ TEST(LedgerCommands, whatTheOldKeySignedIsStillShownAndExportedAfterARotation) {
   EXPECT_EQ(exported["data"]["keys"], (Json{before}));
   EXPECT_EQ(praefectus({"verify", file, "--key", before}).exit, 0);
   EXPECT_EQ(praefectus({"verify", file, "--key", after}).exit, 3);
+}
+
+TEST(LedgerCommands, aKeyThatIsNotTheOneToCheckWithIsToldFromDamage) {
+  Kept kept;
+  auto first = kept.data({"report"})["summary"]["receipt_key"].get<std::string>();
+  auto later = kept.data({"rotate"})["receipt_key"].get<std::string>();
+  EXPECT_TRUE(has(kept.ask({"rotate"}).out, "with the first key"));
+  auto ask = [&](bool check, const std::string& key) {
+    std::vector<std::string> words{"verify", "--ledger", kept.folder(), "--key", key, "--json"};
+    if (check) words.insert(words.begin(), {"ledger", "check"});
+    if (check) words.erase(words.begin() + 2);
+    return praefectus(words);
+  };
+  for (bool check : {false, true}) {
+    EXPECT_EQ(ask(check, first).exit, 0);
+    auto present = kept.data({"report"})["summary"]["receipt_key"].get<std::string>();
+    auto early = ask(check, present);
+    EXPECT_EQ(early.exit, 3);
+    EXPECT_EQ(envelope(early)["error"]["code"], "other_key") << early.out;
+    EXPECT_TRUE(has(envelope(early)["error"]["message"], "present key")) << early.out;
+    EXPECT_TRUE(has(envelope(early)["error"]["message"], first)) << early.out;
+    auto wrong = ask(check, std::string(64, '1'));
+    EXPECT_EQ(wrong.exit, 3);
+    EXPECT_EQ(envelope(wrong)["error"]["code"], "other_key") << wrong.out;
+    EXPECT_EQ(envelope(wrong)["data"]["findings"].size(), 1u) << wrong.out;
+  }
+  // It signed that another one follows.
+  EXPECT_EQ(ask(false, later).exit, 0);
+  chmod((kept.folder() + "/receipt.key").c_str(), 0644);
+  auto damaged = envelope(ask(true, std::string(64, '1')));
+  EXPECT_EQ(damaged["error"]["code"], "ledger_damaged");
+  EXPECT_GE(damaged["data"]["findings"].size(), 2u);
+  EXPECT_TRUE(has(damaged["data"]["findings"].back()["what"], "another key"));
 }
 
 // The private half of the key that signs receipts, before and after it was replaced.

@@ -374,7 +374,7 @@ kj::String makeFullLedger(const TemporaryFolder& place) {
     ledger.concludes("unclaimed");
   }
   BackDoor door(folder);
-  KJ_ASSERT(door.run("INSERT INTO retired VALUES ('imported', NULL)") == SQLITE_OK);
+  KJ_ASSERT(door.run("INSERT INTO retired (id) VALUES ('imported')") == SQLITE_OK);
   return folder;
 }
 
@@ -450,6 +450,12 @@ class BesideTheChain : public testing::Test {
   kj::String ending(std::initializer_list<kj::StringPtr> changes) {
     return refusal(copy("ending", "place = 5", "INSERT", changes));
   }
+  static kj::String retiring(kj::StringPtr id, kj::StringPtr hash = "action_hash",
+                             kj::StringPtr ended = "e.place, e.link") {
+    return kj::str("INSERT INTO retired SELECT id, ", hash, ", ", ended,
+                   " FROM operation o LEFT JOIN ending e ON e.operation = o.place WHERE id = '", id,
+                   "'");
+  }
   kj::String event(std::initializer_list<kj::StringPtr> changes) {
     return refusal(copy("event", "place = 2", "INSERT", changes));
   }
@@ -473,7 +479,7 @@ TEST_F(BesideTheChain, anOperationTakesTheNextPlaceUnderANewId) {
   EXPECT_EQ(operation("INSERT OR REPLACE", {"id = 'new'"_kj}), NEXT);
   EXPECT_EQ(operation("INSERT", {"place = 8"_kj, "id = 'new'"_kj}), NEXT);
   EXPECT_EQ(operation("INSERT", {"place = 5"_kj, "id = 'new'"_kj}), NEXT);
-  ASSERT_EQ(door->run("INSERT INTO retired VALUES ('imported', NULL)"), SQLITE_OK);
+  ASSERT_EQ(door->run("INSERT INTO retired (id) VALUES ('imported')"), SQLITE_OK);
   EXPECT_EQ(operation("INSERT", {"place = 7"_kj, "id = 'imported'"_kj}), ONCE);
 }
 
@@ -542,7 +548,7 @@ TEST_F(BesideTheChain, onlyWhatIsArchivedRetiredAndCountedIsRemoved) {
   };
   auto archive = archiveTo("about = 5");
   auto count = "UPDATE mark SET place = 8, operations = 3"_kj;
-  auto retire = "INSERT INTO retired SELECT id, action_hash FROM operation WHERE id = 'ended'"_kj;
+  auto retire = retiring("ended");
   auto end = "DELETE FROM ending WHERE place = 5"_kj;
   auto operation = "DELETE FROM operation WHERE id = 'ended'"_kj;
   auto together = [&](std::initializer_list<kj::StringPtr> deeds) {
@@ -559,13 +565,19 @@ TEST_F(BesideTheChain, onlyWhatIsArchivedRetiredAndCountedIsRemoved) {
 
 TEST_F(BesideTheChain, anIdIsRetiredAsWhatItWasAfterItsEnd) {
   auto once = "an id is retired once, as what it was, after its end"_kj;
-  EXPECT_EQ(refusal("INSERT INTO retired SELECT id, action_hash FROM operation WHERE id = 'open'"),
+  EXPECT_EQ(refusal(retiring("ended")), "");  // The measure of the rest.
+  EXPECT_EQ(refusal(retiring("open")), once);
+  EXPECT_EQ(refusal(retiring("ended", "zeroblob(32)")), once);
+  EXPECT_EQ(refusal(retiring("ended", "NULL")), once);
+  EXPECT_EQ(refusal(retiring("ended", "action_hash", "4, e.link")), once);  // Of its claim.
+  EXPECT_EQ(refusal(retiring("ended", "action_hash", "e.place, o.link")), once);
+  EXPECT_EQ(refusal(retiring("ended", "action_hash", "NULL, NULL")), once);
+  EXPECT_EQ(refusal("INSERT INTO retired VALUES ('x', zeroblob(32), 5, zeroblob(32))"), once);
+  EXPECT_EQ(refusal("INSERT INTO retired (id) VALUES ('x'); "
+                    "INSERT OR REPLACE INTO retired (id) VALUES ('x')"),
             once);
-  EXPECT_EQ(refusal("INSERT INTO retired VALUES ('ended', zeroblob(32))"), once);
-  EXPECT_EQ(refusal("INSERT INTO retired VALUES ('ended', NULL)"), once);
-  EXPECT_EQ(refusal("INSERT INTO retired VALUES ('x', NULL); "
-                    "INSERT OR REPLACE INTO retired VALUES ('x', zeroblob(32))"),
-            once);
+  EXPECT_TRUE(refusal("INSERT INTO retired VALUES ('x', zeroblob(32), NULL, NULL)")
+                  .startsWith("CHECK constraint failed"));
 }
 
 TEST_F(BesideTheChain, theMarkMovesOnAndPassesNothingThatIsOpen) {

@@ -504,8 +504,9 @@ TEST(Retired, anIdThatIsElsewhereIsNeverUsedAgain) {
     holding.scribe->append(attest::Archived{head.sequence, head.link, 1, hashNamed("a file")},
                            NOW + 5);
     holding.writing->execute(
-        "INSERT INTO retired SELECT id, action_hash FROM operation WHERE id = 'archived';"
-        "INSERT INTO retired VALUES ('imported', NULL);"
+        "INSERT INTO retired SELECT o.id, o.action_hash, e.place, e.link FROM operation o "
+        "JOIN ending e ON e.operation = o.place WHERE o.id = 'archived';"
+        "INSERT INTO retired (id) VALUES ('imported');"
         "DELETE FROM ending WHERE operation = 3; DELETE FROM operation WHERE place = 3;");
   });
   {

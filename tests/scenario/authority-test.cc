@@ -155,6 +155,26 @@ TEST(Revocation, ofAnOperationIsKeptAcrossARestart) {
   EXPECT_EQ(on.recorded("text").size(), 1u);
 }
 
+TEST(Revocation, ofAPolicyLeavesTheHostAbleToSignUnderTheNextOne) {
+  Rig on;
+  auto seen = on.look();
+  auto before = on.session->setValue(seen, Rig::entry(seen), "under the old policy");
+  attest::Revocation revocation;
+  revocation.what = attest::RevokedGeneration{2};
+  on.need(on.host->revoke(kj::mv(revocation)));
+  EXPECT_EQ(on.refusalOf(on.session->execute(before)), "policy_denied");
+  for (bool restarted : {false, true}) {
+    if (restarted) {
+      on.stop();
+      on.start();
+    }
+    EXPECT_EQ(on.host->info().policyGeneration, 2u);
+    seen = on.look();
+    auto after = on.session->setValue(seen, Rig::entry(seen), "under the new one");
+    EXPECT_EQ(on.refusalOf(on.session->execute(after)), "receipt: succeeded") << restarted;
+  }
+}
+
 TEST(LedgerPlace, aCopiedLedgerIsMovedAndDoesNotAct) {
   Rig on;
   on.stop();

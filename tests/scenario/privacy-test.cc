@@ -9,7 +9,8 @@
 #include <string_view>
 
 #include <fcntl.h>
-#include <sys/stat.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace praefectus::tests {
@@ -122,22 +123,42 @@ TEST(Privacy, nothingThatWasTypedSeenOrNamedIsInTheLedgerItsLogsOrStandardError)
   }
 }
 
+// How a child of ours ended, which is left for whoever waits for it: CLD_KILLED or CLD_DUMPED.
+int endOf(pid_t child) {
+  siginfo_t info{};
+  EXPECT_EQ(waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT), 0);
+  return info.si_code;
+}
+
 TEST(Privacy, noCoreDumpIsWrittenByTheSupervisorOrAHelper) {
-  Rig rig("plain", {TITLE, LABEL});
-  auto status = rig.need(rig.session->capabilities());
-  for (auto pid : {static_cast<int>(status.pid), rig.host->supervisorPid()}) {
-    auto limits = contents("/proc/" + std::to_string(pid) + "/limits");
-    auto at = limits.find("Max core file size");
-    ASSERT_NE(at, std::string::npos);
-    auto line = limits.substr(at, limits.find('\n', at) - at);
-    EXPECT_EQ(line.find_first_not_of(' ', 18), line.find('0')) << line;
-    EXPECT_EQ(line.find("unlimited"), std::string::npos) << line;
+  Folder own;
+  rlimit before, all{RLIM_INFINITY, RLIM_INFINITY};
+  ASSERT_EQ(getrlimit(RLIMIT_CORE, &before), 0);
+  all.rlim_max = before.rlim_max;
+  all.rlim_cur = before.rlim_max;
+  if (all.rlim_max == 0) GTEST_SKIP() << "this user may not write core dumps at all";
+  ASSERT_EQ(setrlimit(RLIMIT_CORE, &all), 0);
+  KJ_DEFER(setrlimit(RLIMIT_CORE, &before));
+
+  // An ordinary child would leave one.
+  pid_t ordinary = fork();
+  if (ordinary == 0) {
+    if (chdir(own.path().c_str()) == 0) raise(SIGQUIT);
+    _exit(1);
   }
-  // Memory that only root may look at is owned by root, whoever runs it (proc(5)).
-  struct stat info;
-  ASSERT_EQ(stat(("/proc/" + std::to_string(rig.host->supervisorPid()) + "/mem").c_str(), &info),
-            0);
-  EXPECT_EQ(info.st_uid, 0u);
+  EXPECT_EQ(endOf(ordinary), CLD_DUMPED);
+  waitpid(ordinary, nullptr, 0);
+
+  Rig rig("plain", {TITLE, LABEL});
+  auto helper = static_cast<pid_t>(rig.need(rig.session->capabilities()).pid);
+  auto limits = contents("/proc/" + std::to_string(helper) + "/limits");
+  auto at = limits.find("Max core file size");
+  ASSERT_NE(at, std::string::npos);
+  auto line = limits.substr(at, limits.find('\n', at) - at);
+  EXPECT_EQ(line.find_first_not_of(' ', 18), line.find('0')) << line;
+  auto supervisor = rig.host->supervisorPid();
+  ASSERT_EQ(kill(supervisor, SIGQUIT), 0);
+  EXPECT_EQ(endOf(supervisor), CLD_KILLED);
 }
 
 // ---- The search for a four-digit PIN ------------------------------------------------------------

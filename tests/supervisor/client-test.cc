@@ -38,8 +38,9 @@ TEST(Client, aProvenRefusalIsToldAndItsProofIsKept) {
   EXPECT_TRUE(refused.proof);
 }
 
-TEST(Client, aRefusalThatIsNotProvenByTheLedgerForThisSessionAndThisCodeIsAMismatch) {
-  for (auto forgery : {"none", "signature", "body", "key", "ledger", "session", "code"}) {
+TEST(Client, aRefusalThatIsNotProvenByTheLedgerForThisSessionRequestAndCodeIsAMismatch) {
+  for (auto forgery :
+       {"none", "signature", "body", "key", "ledger", "session", "code", "request"}) {
     auto refused = refusedWith(forgery);
     EXPECT_EQ(refused.code, "service_mismatch") << forgery;
     EXPECT_FALSE(refused.proof) << forgery;

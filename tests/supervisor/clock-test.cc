@@ -125,6 +125,26 @@ TEST(Time, aClockThatWasBehindAtTheStartIsBelievedWhenItHasCaughtUp) {
   EXPECT_EQ(on.keeper.wallMs(), WALL);
 }
 
+// Or nothing that was signed would ever end.
+TEST(Time, afterAnotherBootTimeGoesOnAlsoWhileTheClockIsBehindWhatIsOnRecord) {
+  Kept on(fromEarlierBoot(), WALL - YEAR, 7);
+  EXPECT_EQ(on.keeper.wallMs(), WALL);
+  on.pass(3'600'000);
+  EXPECT_EQ(on.keeper.wallMs(), WALL + 3'600'000);
+  on.pass(1);
+  EXPECT_FALSE(on.keeper.trusted());
+  EXPECT_EQ(on.keeper.wallMs(), WALL + 3'600'001);
+  on.clock.wall = WALL + 3'600'001 - 60'001;
+  EXPECT_FALSE(on.keeper.trusted()) << "later than the record, and behind what has passed since";
+  on.clock.wall = WALL + 3'600'001 - 60'000;
+  EXPECT_TRUE(on.keeper.trusted());
+  EXPECT_EQ(on.keeper.wallMs(), WALL + 3'600'001) << "never backwards";
+  on.pass(60'001);
+  EXPECT_EQ(on.keeper.wallMs(), WALL + 3'600'002) << "by the wall clock again";
+  on.clock.wall += 60'001;
+  EXPECT_FALSE(on.keeper.trusted()) << "held against the first agreement";
+}
+
 // ---- What the supervisor does with it ----------------------------------------------------------
 
 TEST(ClockJump, mutationsWaitAndReadsAreServedUntilTheClockAgreesAgain) {

@@ -20,7 +20,7 @@ struct Forger {
   LedgerId ledger{attest::digestOf("a ledger"_kj.asBytes()), 1};
   uint64_t refusals = 0;
 
-  attest::Envelope proof(kj::StringPtr session) {
+  attest::Envelope proof(kj::StringPtr session, wire::Submission::Reader asked) {
     bool strange = forgery == "key";
     auto& signer = strange ? strangersKey : key;
     attest::Refused refused;
@@ -31,6 +31,10 @@ struct Forger {
     refused.subject = kj::str("uid:0");
     refused.session = kj::str(forgery == "session"_kj ? "session-2"_kj : session);
     refused.sequence = ++refusals;
+    auto grant = attest::readEnvelope(asked.getGrant());
+    KJ_REQUIRE(grant.ok());
+    refused.request = attest::requestHash(*grant, asked.getAction());
+    if (forgery == "request") refused.request = attest::digestOf("another"_kj.asBytes());
     refused.code = forgery == "code" ? RefusalCode::BUSY : RefusalCode::LEASE_MISSING;
     refused.at = 1;
     auto sealed = attest::seal(refused, signer);
@@ -40,9 +44,10 @@ struct Forger {
     return sealed;
   }
 
-  void refuse(wire::HostRefusal::Builder to, kj::StringPtr session) {
+  void refuse(wire::HostRefusal::Builder to, kj::StringPtr session,
+              wire::Submission::Reader asked) {
     write(Refusal{RefusalCode::LEASE_MISSING, "No."_kj}, to.initRefusal());
-    attest::write(proof(session), to.initProof());
+    attest::write(proof(session, asked), to.initProof());
   }
 };
 
@@ -55,7 +60,8 @@ class SessionPort final : public wire::Session::Server {
     return kj::READY_NOW;
   }
   kj::Promise<void> list(ListContext context) override {
-    forger.refuse(context.getResults().initResult().initRefusal(), id);
+    forger.refuse(context.getResults().initResult().initRefusal(), id,
+                  context.getParams().getSubmission());
     return kj::READY_NOW;
   }
 

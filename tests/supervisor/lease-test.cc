@@ -343,6 +343,34 @@ TEST(Lease, theBeginningOfAnotherTurnEndsIt) {
   EXPECT_EQ(on.press("op-1"), "refused: lease_missing");
 }
 
+TEST(Lease, theEndOfItsSessionEndsItForTheNextOneOfThatNameToo) {
+  ByHand on;
+  auto asked = on.leaseFor(*on.session, EVERYTHING, "lease-1");
+  ASSERT_EQ(on.lease(*on.session, asked), "ok");
+  on.supervisor().close(*on.session);
+  auto again = on.supervisor().open(kj::str("session-1"));
+  ASSERT_TRUE(again.ok());
+  EXPECT_FALSE(on.supervisor().beginTurn(**again, kj::str("turn-1")).ok());
+  EXPECT_EQ(on.lease(**again, asked), "no_active_turn");
+  ASSERT_TRUE(on.supervisor().beginTurn(**again, kj::str("turn-2")).ok());
+  EXPECT_EQ(on.lease(**again, asked), "policy_denied") << "it was for that turn";
+  EXPECT_EQ(on.observing(**again, on.request(**again, look(), "read")), "lease_missing");
+}
+
+// The turns that had begun are forgotten with the supervisor that began them.
+TEST(Lease, theEndOfItsSupervisorEndsItForTheNextOneToo) {
+  ByHand on;
+  auto asked = on.leaseFor(*on.session, EVERYTHING, "lease-1");
+  ASSERT_EQ(on.lease(*on.session, asked), "ok");
+  on.pass(1 * kj::MILLISECONDS);
+  on.restart();
+  auto again = on.open();
+  EXPECT_EQ(on.lease(*again, asked), "policy_denied");
+  EXPECT_EQ(on.observing(*again, on.request(*again, look(), "look-1")), "lease_missing");
+  EXPECT_EQ(on.lease(*again, on.leaseFor(*again, EVERYTHING, "lease-1")), "ok") << "signed anew";
+  EXPECT_EQ(on.observing(*again, on.request(*again, look(), "look-2")), "ok");
+}
+
 TEST(Lease, theEndOfTheHelperThatItWasOpenedUnderEndsItForGood) {
   ByHand on;
   auto asked = on.leaseFor(*on.session, EVERYTHING, "lease-1");

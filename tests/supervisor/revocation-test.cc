@@ -107,9 +107,9 @@ TEST(Revocation, survivesARestart) {
   ASSERT_EQ(on.revoke(on.seal(revoking(attest::RevokedLease{kj::str("by-hand")}, "r-2"))), "ok");
   ASSERT_EQ(on.revoke(on.seal(revoking(firstTurn(), "r-3"))), "ok");
   on.restart();
-  auto stopped = on.open();
-  EXPECT_EQ(looking(on, *stopped, "look-1"), "revoked");
-  auto later = on.open("session-1", "turn-2");
+  auto later = on.open();
+  EXPECT_EQ(looking(on, *later, "look-1"), "revoked");
+  ASSERT_TRUE(on.supervisor().beginTurn(*later, kj::str("turn-2")).ok());
   auto seen = on.observe(*later);
   EXPECT_EQ(on.lease(*later, on.leaseFor(*later, EVERYTHING, "by-hand")), "revoked");
   EXPECT_EQ(on.outcome(on.execute(*later, on.request(*later, press(seen), "op-1"))),
@@ -231,6 +231,26 @@ TEST(Revocation, thatIsNotForUsOrNotSignedByAPinnedIssuerHasNoEffect) {
   EXPECT_EQ(on.revoke(kj::mv(tampered)), "policy_denied");
   EXPECT_TRUE(on.ledger().head() == head);
   EXPECT_EQ(on.outcome(on.run(on.pressing("op-1"))), "succeeded");
+}
+
+TEST(Revocation, manyAreKeptAndTheNextIsBusy) {
+  ledger::Revocations revocations;
+  auto numbered = [](size_t i) {
+    auto out = revoking(attest::RevokedOperation{kj::str("op-", i)}, kj::str("r-", i));
+    out.issuer = kj::str(i % 2 == 0 ? "host" : "guest");
+    return out;
+  };
+  for (size_t i = 0; i < bounds::REVOCATIONS; ++i) {
+    ASSERT_TRUE(revocations.admit(numbered(i)).ok()) << i;
+    revocations.add(numbered(i));
+    revocations.add(numbered(i));  // The same one counts once.
+    ASSERT_EQ(revocations.size(), i + 1);
+  }
+  auto all = revocations.clone();
+  auto refused = all.admit(numbered(bounds::REVOCATIONS));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.refusal().code, RefusalCode::BUSY);
+  EXPECT_TRUE(all.admit(numbered(7)).ok()) << "it is kept already";
 }
 
 // What one issuer takes back is its own: another one's revocation of the same names is void.

@@ -100,6 +100,56 @@ TEST(Sessions, sixteenAreLiveAndTheSeventeenthIsBusyUntilOneHasEnded) {
   EXPECT_TRUE(on.supervisor().open(kj::str("one-more")).ok());
 }
 
+TEST(Sessions, twoOfOneNameAreNotOpenAtOnce) {
+  for (bool left : {false, true}) {
+    Workbench on;
+    auto first = on.open();
+    auto again = on.supervisor().open(kj::str("session-1"));
+    ASSERT_FALSE(again.ok());
+    EXPECT_EQ(again.refusal().code, RefusalCode::OPERATION_CONFLICT);
+    EXPECT_EQ(on.observing(*first, on.request(*first, look(), "read")), "ok") << "it goes on";
+    left ? on.supervisor().leave(*first) : on.supervisor().close(*first);
+    auto next = on.supervisor().open(kj::str("session-1"));
+    EXPECT_TRUE(next.ok()) << left;
+    on.supervisor().leave(*first);  // Once more, which is nothing to the next one.
+    EXPECT_FALSE(on.supervisor().open(kj::str("session-1")).ok()) << left;
+  }
+}
+
+TEST(Sessions, namesAreRememberedUpToABoundAndThenReused) {
+  Workbench on;
+  for (size_t i = 0; i < bounds::SESSION_NAMES; ++i) {
+    auto session = on.supervisor().open(kj::str("s-", i));
+    ASSERT_TRUE(session.ok()) << i;
+    on.supervisor().leave(**session);
+    on.poll();
+  }
+  auto refused = on.supervisor().open(kj::str("one-more"));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.refusal().code, RefusalCode::BUSY);
+  EXPECT_TRUE(on.supervisor().open(kj::str("s-7")).ok());
+}
+
+TEST(Sessions, theNextOneOfANameCountsItsSignedRefusalsOn) {
+  Workbench on;
+  auto proven = [&](kj::Maybe<Session&> session) {
+    Refusal why{RefusalCode::BUSY, "For the count."_kj};
+    auto sealed = on.supervisor().prove(session, {}, why);
+    auto refused = attest::openRefused(on.ledger().receiptKey(), sealed);
+    return refused.ok() ? refused->sequence : 0;
+  };
+  auto first = on.open(), other = on.open("session-2");
+  EXPECT_EQ(proven(*first), 1u);
+  EXPECT_EQ(proven(*first), 2u);
+  EXPECT_EQ(proven(*other), 1u);
+  EXPECT_EQ(proven(nullptr), 1u);
+  on.supervisor().close(*first);
+  EXPECT_EQ(proven(*first), 3u);
+  auto next = on.open("session-1", "turn-2");
+  EXPECT_EQ(proven(*next), 4u);
+  EXPECT_EQ(proven(*first), 5u) << "they share a name, so they share its count";
+}
+
 TEST(Sessions, sessionAndTurnAreIdentifiers) {
   Workbench on;
   auto session = on.open();
@@ -209,12 +259,16 @@ TEST(Reads, aGrantIsGoodForAsManyUsesAsItSays) {
   EXPECT_EQ(on.count("observe "), 2u);
 }
 
-TEST(Reads, theUsesOfAGrantAreCountedAcrossSessionsOfOneName) {
+TEST(Reads, theUsesOfAGrantAreNoneInTheNextSessionOfThatNameWhichKnowsItsId) {
   Workbench on;
-  auto session = on.open(), again = on.open();
-  auto once = on.request(*session, look(), "read");
-  EXPECT_EQ(on.observing(*session, once), "ok");
-  EXPECT_EQ(on.observing(*again, once), "grant_spent");
+  auto session = on.open();
+  auto twice = on.request(*session, look(), "read", {.uses = 2});
+  EXPECT_EQ(on.observing(*session, twice), "ok");
+  on.supervisor().close(*session);
+  auto again = on.open("session-1", "turn-2");
+  EXPECT_EQ(on.observing(*again, twice), "policy_denied") << "it was for that turn";
+  EXPECT_EQ(on.observing(*again, on.request(*again, look(), "read")), "operation_conflict");
+  EXPECT_EQ(on.observing(*again, on.request(*again, look(), "read-2")), "ok");
 }
 
 TEST(Reads, aRequestThatAsksTheWrongQuestionUsesNothingUp) {

@@ -72,6 +72,29 @@ TEST(Turn, aTurnBeginsOnceInASession) {
   EXPECT_EQ(beginning(on, *other, "turn-2"), "ok") << "sessions count by themselves";
 }
 
+TEST(Turn, aTurnBeginsOnceAlsoInTheNextSessionOfTheSameName) {
+  for (bool left : {false, true}) {
+    Ready on;
+    left ? on.supervisor().leave(*on.session) : on.supervisor().close(*on.session);
+    auto again = on.supervisor().open(kj::str("session-1"));
+    ASSERT_TRUE(again.ok());
+    EXPECT_EQ(beginning(on, **again, "turn-1"), "operation_conflict");
+    EXPECT_TRUE((*again)->turn() == nullptr);
+    EXPECT_EQ(beginning(on, **again, "turn-2"), "ok");
+  }
+}
+
+TEST(Turn, thereAreManyInASupervisorAndTheNextIsBusy) {
+  Workbench on;
+  auto session = on.open("session-1", "t-0"), other = on.open("session-2", "t-0");
+  for (size_t i = 2; i < bounds::TURNS; ++i) {
+    ASSERT_EQ(beginning(on, *session, kj::str("t-", i)), "ok");
+  }
+  EXPECT_EQ(beginning(on, *session, "one-more"), "busy");
+  EXPECT_EQ(beginning(on, *other, "one-more"), "busy");
+  EXPECT_EQ(beginning(on, *session, "t-0"), "operation_conflict");
+}
+
 TEST(Turn, oneThatCannotBeginLeavesThePresentOneAndWhatIsInFlightAlone) {
   for (auto name : {"turn-1"_kj, "not an identifier"_kj, "stopped"_kj}) {
     Ready on("waits-in-prepare");
