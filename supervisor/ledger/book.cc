@@ -273,12 +273,21 @@ Memory readMemory(Database& database, const Identity& identity) {
   KJ_IF_MAYBE (adopted, placed.what.tryGet<attest::Adopted>()) out.place = adopted->place;
   KJ_REQUIRE(placed.ledger == identity.present().id, "an incarnation that no event states");
 
-  KJ_IF_MAYBE (row, lastOf(database, {"started", "clock_accepted"})) {
-    auto event = trusted(*row, identity);
-    KJ_IF_MAYBE (started, event.what.tryGet<attest::Started>()) out.lastReading = started->clock;
-    KJ_IF_MAYBE (accepted, event.what.tryGet<attest::ClockAccepted>()) {
-      out.lastReading = accepted->clock;
+  // A damaged reading of the clocks is none: the latest time on record still holds, and an audit
+  // names the row. A damaged revocation or adoption is not passed over, since that would give back
+  // what was taken away.
+  auto damage = kj::runCatchingExceptions([&]() {
+    KJ_IF_MAYBE (row, lastOf(database, {"started", "clock_accepted"})) {
+      auto event = trusted(*row, identity);
+      KJ_IF_MAYBE (started, event.what.tryGet<attest::Started>()) out.lastReading = started->clock;
+      KJ_IF_MAYBE (accepted, event.what.tryGet<attest::ClockAccepted>()) {
+        out.lastReading = accepted->clock;
+      }
     }
+  });
+  KJ_IF_MAYBE (trouble, damage) {
+    if (trouble->getType() != kj::Exception::Type::FAILED)
+      kj::throwFatalException(kj::mv(*trouble));
   }
   KJ_IF_MAYBE (row, lastOf(database, {"clock_accepted"})) out.acceptedAt = row->place;
 

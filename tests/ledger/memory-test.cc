@@ -460,6 +460,30 @@ TEST(Quarantine, anEndedRecordWithAFlippedBitConcernsItsOwnIdAlone) {
   EXPECT_EQ((*reader)->recent(10)->size(), 4u);
 }
 
+// A start says no more than what time it was; a revocation says what may not be done.
+TEST(Quarantine, aDamagedStartIsPassedOverAndNamedByAnAudit) {
+  TemporaryFolder place;
+  auto folder = makeLedger(place);
+  {
+    Running ledger(folder);
+    ASSERT_TRUE(ledger.claims("op-1"));
+    ledger.settles("op-1");
+  }
+  tamper(folder, "UPDATE event SET body = zeroblob(length(body)) WHERE kind = 'started'");
+  {
+    Running ledger(folder);
+    EXPECT_TRUE(ledger->find("op-1")->is<attest::Envelope>());
+    ASSERT_TRUE(ledger.claims("op-2"));
+    ledger.settles("op-2");
+  }
+  auto reader = ledger::LedgerReader::open(folder);
+  ASSERT_TRUE(reader.ok());
+  auto report = (*reader)->verify(nullptr);
+  ASSERT_TRUE(report.ok());
+  EXPECT_GE(report->findings.size(), 1u);
+  for (auto& finding : report->findings) EXPECT_EQ(finding.sequence, 2u) << finding.what.cStr();
+}
+
 TEST(Quarantine, anyColumnOfAnEndingThatWasChangedIsNoticed) {
   TemporaryFolder place(fastPlace());
   auto folder = makeLedger(place);
