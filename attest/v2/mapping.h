@@ -2,15 +2,13 @@
 //
 // Where v2 says less than we do, the mapping never guesses: it refuses. What it takes as said:
 //
-//   invoke                     the element's only action, or its only one among activate, click,
-//   press allow_coordinate_fallback  nothing: there is no fallback here, and no v2 backend had one
-//   verification
-//     snapshot_changed         the strongest proof; that something changed proves nothing
-//     target_state             an object of 1 to 16 states of schema/desktop.capnp, in snake_case,
-//     each
-//                              true or false: {"checked": true}
-//     target_value_hash        the value itself, which the request carries
-//   deadlines                  a timeout of what is left, at most two minutes
+// * invoke: the element's only action, or its only one among activate, click and press;
+// * allow_coordinate_fallback: nothing, as there is no fallback here, and no v2 backend had one;
+// * snapshot_changed: the strongest proof, since that something changed proves nothing;
+// * target_state: an object of 1 to 16 states of schema/desktop.capnp, in snake_case, each true or
+//   false ({"checked": true});
+// * target_value_hash: the value itself, which the request carries;
+// * deadlines: a timeout of what is left, at most two minutes.
 #pragma once
 
 #include "attest/v2/authority.h"

@@ -12,8 +12,8 @@
 #   "praefectus/refusal/v1\0"     Refused         receipt key      made by the supervisor
 #   "praefectus/event/v1\0"       LedgerEvent     receipt key      made by the ledger
 #
-# The signature is checked over the bytes as received, before they are parsed. They are never encoded
-# again to be checked. Digests are BLAKE2b-256; the hash of an action is that of
+# The signature is checked over the bytes as received, before they are parsed. The signature
+# is never checked over an encoding of ours. Digests are BLAKE2b-256; the hash of an action is that of
 # "praefectus/action/v1\0" ‖ canonical Action.
 #
 # What the host's bodies have in common: `audience` is the ledger that may serve them, in its present

@@ -84,7 +84,7 @@ enum RefusalCode {
   clockUntrusted @50 $means("The wall clock jumped; nothing is done until it agrees again or a person accepts it.") $advice(retryLater);
   ledgerMoved @51 $means("The ledger is not where it was made; a person has to adopt it first.") $advice(giveUp);
   ledgerRolledBack @52 $means("The ledger does not contain what this host has already seen of it.") $advice(giveUp);
-  operationArchived @53 $means("This operation id was used; its record was moved to an archive.") $advice(correct);
+  operationArchived @53 $means("This operation id was used; its record is in an archive or in the ledger that it came from.") $advice(correct);
   recordDamaged @54 $means("The ledger's record of this operation is damaged; it is never sent again.") $advice(giveUp);
   unsupportedNumber @55 $means("A number is not an integer of at most 64 bits.") $advice(correct);
 }

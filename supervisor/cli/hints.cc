@@ -36,7 +36,8 @@ constexpr Hint HINTS[] = {
     {RefusalCode::CLOCK_UNTRUSTED,
      "Set the clock right; if it is right, `praefectus ledger clock --accept`."_kj},
     {RefusalCode::OPERATION_ARCHIVED,
-     "Its record is in an archive: give that file in place of the ledger's folder."_kj},
+     "If it was archived, give that file in place of the ledger's folder; if its id was taken over "
+     "(`praefectus ledger import`), look there."_kj},
     {RefusalCode::RECORD_DAMAGED,
      "Run `praefectus verify`: it names every place that does not hold."_kj},
     {RefusalCode::LEDGER_POISONED, "Check the disk (full, read-only, failing), then try again."_kj},

@@ -162,9 +162,10 @@ const Command COMMANDS[] = {
      "counts. Tell the new public key to whoever checks receipts.\n"_kj,
      ledgerRotate},
     {"ledger clock"_kj, "--ledger FOLDER --accept"_kj, "say that the wall clock is right"_kj,
-     "A ledger does not serve when the clock disagrees with what it remembers. Look at the clock, "
-     "set it\n"
-     "right, and only if it still refuses, accept it. Grants that had expired by a later clock may "
+     "Nothing is done on a desktop while the clock disagrees with what the ledger remembers. Look "
+     "at\n"
+     "the clock, set it right, and only if it still refuses, accept it. Grants that had expired by "
+     "a later clock may "
      "be valid\n"
      "again.\n"_kj,
      ledgerClock},

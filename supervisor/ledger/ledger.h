@@ -53,8 +53,9 @@ struct Conflict {};   // Used with another action.
 struct Elsewhere {};  // Used; its record is in an archive, or in the ledger it was imported from.
 struct Damaged {};    // Used; its record cannot be read.
 // What the last two mean to whoever asks for the operation.
-constexpr Refusal ARCHIVED = {RefusalCode::OPERATION_ARCHIVED,
-                              "This operation id was used; its record was moved to an archive."_kj};
+constexpr Refusal ARCHIVED = {
+    RefusalCode::OPERATION_ARCHIVED,
+    "This operation id was used; its record is in an archive or in the ledger that it came from."_kj};
 constexpr Refusal DAMAGED = {
     RefusalCode::RECORD_DAMAGED,
     "The ledger's record of this operation is damaged; it is not sent again."_kj};

@@ -36,11 +36,11 @@ kj::String installed(kj::StringPtr folder) {
   return kj::str(folder, "/praefectus-supervisor");
 }
 
-// MiB, as the kernel says of a process ("VmRSS").
+// MB, as the kernel says of a process ("VmRSS").
 double memoryOf(pid_t pid, const std::string& word) {
   std::ifstream status("/proc/" + std::to_string(pid) + "/status");
   for (std::string line; std::getline(status, line);) {
-    if (line.starts_with(word + ":")) return std::stod(line.substr(word.size() + 1)) / 1024;
+    if (line.starts_with(word + ":")) return std::stod(line.substr(word.size() + 1)) * 1024 / 1e6;
   }
   KJ_FAIL_REQUIRE("the process says nothing of its memory");
 }
@@ -160,7 +160,7 @@ void measureService(kj::AsyncIoContext& io, const Places& places, Report& report
   fs::create_directories(folder.cStr());
   Service service(io, folder);
   service.carryOut(SESSIONS);
-  report.note("memory of the supervisor at its start", memoryOf(service.pid(), "VmRSS"), "MiB");
+  report.note("memory of the supervisor at its start", memoryOf(service.pid(), "VmRSS"), "MB");
 
   constexpr size_t BATCH = 2000;
   double began = now();
@@ -168,13 +168,13 @@ void measureService(kj::AsyncIoContext& io, const Places& places, Report& report
     service.carryOut(BATCH);
     if (done % (5 * BATCH) != 0) continue;
     tell("       " + std::to_string(done) + " operations, " +
-         std::to_string(memoryOf(service.pid(), "VmRSS")) + " MiB");
+         std::to_string(memoryOf(service.pid(), "VmRSS")) + " MB");
   }
   report.note("rate of 8 sessions over the socket", OPERATIONS / (now() - began) * 1e6,
               "operations/s");
   report.gate({"memory of the supervisor after 10^5 operations", memoryOf(service.pid(), "VmRSS"),
-               12, "MiB"});
-  report.note("most memory that it ever had", memoryOf(service.pid(), "VmHWM"), "MiB");
+               12, "MB"});
+  report.note("most memory that it ever had", memoryOf(service.pid(), "VmHWM"), "MB");
   service.end();
 
   auto file = kj::str(folder, "/ledger/ledger.db");
