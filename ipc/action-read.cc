@@ -81,13 +81,9 @@ Result<WindowRef> readWindow(wire::WindowRef::Reader from) {
   return window;
 }
 
-// Window, frame and epoch are the same fields in both.
-template <typename To, typename From>
-Result<To> readInFrame(From from) {
-  To to;
-  auto window = readWindow(from.getWindow());
-  if (!window.ok()) return window.refusal();
-  to.window = *window;
+// Frame and epoch are the same fields wherever something of a frame is named.
+template <typename From, typename To>
+Result<Done> readFrame(From from, To& to) {
   KJ_IF_MAYBE (frame, fixed<16>(from.getFrame())) {
     to.frame = *frame;
   } else {
@@ -95,31 +91,55 @@ Result<To> readInFrame(From from) {
   }
   to.epoch = from.getEpoch();
   if (to.epoch == 0) return malformed("The epoch is zero.");
+  return Done();
+}
+
+// So are index and digest wherever it is an element.
+template <typename From, typename To>
+Result<Done> readNamed(From from, To& to) {
+  KJ_IF_MAYBE (digest, fixed<32>(from.getDigest())) {
+    to.digest = *digest;
+  } else {
+    return malformed("The element's digest is not 32 bytes.");
+  }
+  to.element = from.getElement();
+  if (to.element >= bounds::ELEMENTS_LIMIT) {
+    return malformed("The element's index is beyond the bound.");
+  }
+  return Done();
+}
+
+template <typename To, typename From>
+Result<To> readInWindow(From from) {
+  To to;
+  auto window = readWindow(from.getWindow());
+  if (!window.ok()) return window.refusal();
+  to.window = *window;
+  auto framed = readFrame(from, to);
+  if (!framed.ok()) return framed.refusal();
   return to;
 }
 
 Result<Target> readElement(wire::ElementRef::Reader from) {
-  auto element = readInFrame<ElementTarget>(from);
+  auto element = readInWindow<ElementTarget>(from);
   if (!element.ok()) return element.refusal();
-  KJ_IF_MAYBE (digest, fixed<32>(from.getDigest())) {
-    element->digest = *digest;
-  } else {
-    return malformed("The element's digest is not 32 bytes.");
-  }
-  element->element = from.getElement();
-  if (element->element >= bounds::ELEMENTS) {
-    return malformed("The element's index is beyond the bound.");
-  }
+  auto named = readNamed(from, *element);
+  if (!named.ok()) return named.refusal();
   return Target(*element);
 }
 
 Result<Target> readPoint(wire::PointRef::Reader from) {
-  auto point = readInFrame<PointTarget>(from);
+  auto point = readInWindow<PointTarget>(from);
   if (!point.ok()) return point.refusal();
   point->x = from.getX();
   point->y = from.getY();
   if (!isPoint(point->x, point->y)) return malformed("The point is beyond the bound.");
   return Target(*point);
+}
+
+Result<Target> readMonitor(Bytes id) {
+  KJ_IF_MAYBE (monitor, fixed<16>(id)) return Target(MonitorTarget{*monitor});
+  return malformed("The monitor's id is not 16 bytes.");
 }
 
 Result<Target> readTarget(wire::Target::Reader from) {
@@ -135,6 +155,8 @@ Result<Target> readTarget(wire::Target::Reader from) {
       return readElement(from.getElement());
     case wire::Target::POINT:
       return readPoint(from.getPoint());
+    case wire::Target::MONITOR:
+      return readMonitor(from.getMonitor());
   }
   return Refusal{RefusalCode::UNKNOWN_FIELD, "The target is of an unknown kind."};
 }
@@ -143,7 +165,8 @@ Result<Target> readTarget(wire::Target::Reader from) {
 using Targets = unsigned;
 constexpr Targets only(wire::Target::Which which) { return 1u << which; }
 constexpr Targets DESKTOP = only(wire::Target::DESKTOP), WINDOW = only(wire::Target::WINDOW),
-                  ELEMENT = only(wire::Target::ELEMENT), POINT = only(wire::Target::POINT);
+                  ELEMENT = only(wire::Target::ELEMENT), POINT = only(wire::Target::POINT),
+                  MONITOR = only(wire::Target::MONITOR);
 
 Targets targetsOf(wire::Action::Which kind) {
   switch (kind) {
@@ -153,7 +176,7 @@ Targets targetsOf(wire::Action::Which kind) {
     case wire::Action::CLIPBOARD_WRITE:
       return DESKTOP;
     case wire::Action::SCREENSHOT:
-      return DESKTOP | WINDOW;
+      return WINDOW | MONITOR;
     case wire::Action::OBSERVE:
     case wire::Action::WINDOW:
       return WINDOW;
@@ -171,6 +194,7 @@ Targets targetsOf(wire::Action::Which kind) {
       return ELEMENT | POINT;
     case wire::Action::MOVE:
     case wire::Action::DRAG:
+    case wire::Action::ZOOM:
       return POINT;
   }
   return 0;
@@ -181,7 +205,7 @@ Targets targetsOf(wire::Verification::Which proof) {
   switch (proof) {
     case wire::Verification::STRONGEST:
     case wire::Verification::NONE:
-      return DESKTOP | WINDOW | ELEMENT | POINT;
+      return DESKTOP | WINDOW | ELEMENT | POINT | MONITOR;
     case wire::Verification::VALUE:
     case wire::Verification::STATE:
       return ELEMENT;
@@ -343,14 +367,38 @@ Result<OpenRequest> readOpen(wire::Open::Reader from) {
   return OpenRequest{kj::mv(*what), kj::str(from.getApplication()), from.getNoFocus()};
 }
 
+Result<ZoomAct> readZoom(wire::Zoom::Reader from) {
+  if (!isPoint(from.getToX(), from.getToY())) return malformed("The point is beyond the bound.");
+  return ZoomAct{from.getToX(), from.getToY()};
+}
+
+// A bound of a reading: zero leaves `to` what it usually is. Another spelling of the same would
+// give the same request two hashes.
+Result<Done> readBound(uint32_t asked, uint32_t limit, uint32_t& to) {
+  if (asked == 0) return Done();
+  if (asked > limit) return malformed("A bound of the reading is beyond its limit.");
+  if (asked == to) return malformed("A usual bound is written as zero.");
+  to = asked;
+  return Done();
+}
+
+Result<Below> readBelow(wire::Below::Reader from) {
+  Below to;
+  auto sound = readFrame(from, to);
+  if (!sound.ok()) return sound.refusal();
+  sound = readNamed(from, to);
+  if (!sound.ok()) return sound.refusal();
+  to.first = from.getFirst();
+  return to;
+}
+
 Result<Done> readAct(wire::Action::Reader from, Act& to) {
   switch (from.which()) {
     case wire::Action::LIST:
       to = ListAct();
       return Done();
     case wire::Action::OBSERVE:
-      to = ObserveAct{from.getObserve().getPicture()};
-      return Done();
+      return store(readObserve(from.getObserve()), to);
     case wire::Action::SCREENSHOT:
       to = ScreenshotAct();
       return Done();
@@ -392,6 +440,8 @@ Result<Done> readAct(wire::Action::Reader from, Act& to) {
       return store(readContentOf<ClipboardWriteRequest>(from.getClipboardWrite().getText(), 0,
                                                         bounds::CLIPBOARD_BYTES),
                    to);
+    case wire::Action::ZOOM:
+      return store(readZoom(from.getZoom()), to);
   }
   return Refusal{RefusalCode::UNKNOWN_FIELD, "The action is of an unknown kind."};
 }
@@ -418,6 +468,27 @@ Result<Done> checkRead(const Action& action) {
 }
 
 }  // namespace
+
+Result<ObserveAct> readObserve(wire::Observe::Reader from) {
+  ObserveAct to;
+  to.picture = from.getPicture();
+  auto sound = readBound(from.getElements(), bounds::ELEMENTS_LIMIT, to.elements);
+  if (sound.ok()) sound = readBound(from.getDepth(), bounds::DEPTH, to.depth);
+  if (sound.ok()) sound = readBound(from.getTextBytes(), bounds::TEXT_LIMIT, to.textBytes);
+  if (sound.ok()) sound = readBound(from.getTimeMs(), bounds::WALK / kj::MILLISECONDS, to.timeMs);
+  if (!sound.ok()) return sound.refusal();
+  switch (from.getPart().which()) {
+    case wire::Observe::Part::WHOLE:
+      return kj::mv(to);
+    case wire::Observe::Part::BELOW: {
+      auto below = readBelow(from.getPart().getBelow());
+      if (!below.ok()) return below.refusal();
+      to.below = *below;
+      return kj::mv(to);
+    }
+  }
+  return Refusal{RefusalCode::UNKNOWN_FIELD, "The part to observe is of an unknown kind."};
+}
 
 Result<Action> readAction(wire::Action::Reader from) {
   auto sound = checkStrict(from);

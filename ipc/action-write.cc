@@ -27,6 +27,7 @@ void write(const Target& from, wire::Target::Builder to) {
     KJ_CASE_ONEOF(window, WindowRef) { praefectus::write(window, to.initWindow()); }
     KJ_CASE_ONEOF(element, ElementTarget) { write(element, to.initElement()); }
     KJ_CASE_ONEOF(point, PointTarget) { write(point, to.initPoint()); }
+    KJ_CASE_ONEOF(monitor, MonitorTarget) { to.setMonitor(bytesOf(monitor.id)); }
   }
 }
 
@@ -100,10 +101,26 @@ void write(const OpenRequest& from, wire::Open::Builder to) {
   to.setNoFocus(from.noFocus);
 }
 
+void write(const ZoomAct& from, wire::Zoom::Builder to) {
+  to.setToX(from.toX);
+  to.setToY(from.toY);
+}
+
+void write(const Below& from, wire::Below::Builder to) {
+  to.setFrame(bytesOf(from.frame));
+  to.setEpoch(from.epoch);
+  to.setElement(from.element);
+  to.setDigest(bytesOf(from.digest));
+  to.setFirst(from.first);
+}
+
+// The usual bound has one spelling, so that a request has one hash.
+uint32_t asked(uint32_t bound, uint32_t usual) { return bound == usual ? 0 : bound; }
+
 void write(const Act& from, wire::Action::Builder to) {
   KJ_SWITCH_ONEOF(from) {
     KJ_CASE_ONEOF(act, ListAct) { to.setList(); }
-    KJ_CASE_ONEOF(act, ObserveAct) { to.initObserve().setPicture(act.picture); }
+    KJ_CASE_ONEOF(act, ObserveAct) { praefectus::write(act, to.initObserve()); }
     KJ_CASE_ONEOF(act, ScreenshotAct) { to.setScreenshot(); }
     KJ_CASE_ONEOF(act, InvokeRequest) { to.initInvoke().setName(act.name); }
     KJ_CASE_ONEOF(act, SetValueRequest) { to.initSetValue().setText(act.text); }
@@ -121,10 +138,22 @@ void write(const Act& from, wire::Action::Builder to) {
     KJ_CASE_ONEOF(act, WindowRequest) { to.initWindow().setOperation(act.operation); }
     KJ_CASE_ONEOF(act, OpenRequest) { write(act, to.initOpen()); }
     KJ_CASE_ONEOF(act, ClipboardWriteRequest) { to.initClipboardWrite().setText(act.text); }
+    KJ_CASE_ONEOF(act, ZoomAct) { write(act, to.initZoom()); }
   }
 }
 
 }  // namespace
+
+void write(const ObserveAct& from, wire::Observe::Builder to) {
+  const ObserveAct usual;
+  to.setPicture(from.picture);
+  to.setElements(asked(from.elements, usual.elements));
+  to.setDepth(asked(from.depth, usual.depth));
+  to.setTextBytes(asked(from.textBytes, usual.textBytes));
+  to.setTimeMs(asked(from.timeMs, usual.timeMs));
+  to.initPart();
+  KJ_IF_MAYBE (below, from.below) write(*below, to.getPart().initBelow());
+}
 
 void write(const Action& action, wire::Action::Builder to) {
   to.setBlind(bytesOf(action.blind));

@@ -1,5 +1,6 @@
 #include "ipc/action.h"
 
+#include <algorithm>
 #include <iterator>
 
 namespace praefectus {
@@ -30,6 +31,7 @@ constexpr Kind KINDS[] = {
     {"window"_kj, ActionClass::SEMANTIC_MUTATION},
     {"open"_kj, ActionClass::SEMANTIC_MUTATION},
     {"clipboard_write"_kj, ActionClass::SEMANTIC_MUTATION},
+    {"zoom"_kj, ActionClass::SCREENSHOT_READ},
 };
 
 // Act stands in the schema's order, so its tag is the row.
@@ -43,7 +45,8 @@ static_assert(standsAt(Act::tagFor<InvokeRequest>(), wire::Action::INVOKE));
 static_assert(standsAt(Act::tagFor<ClickRequest>(), wire::Action::CLICK));
 static_assert(standsAt(Act::tagFor<TypeTextRequest>(), wire::Action::TYPE_TEXT));
 static_assert(standsAt(Act::tagFor<ClipboardWriteRequest>(), wire::Action::CLIPBOARD_WRITE));
-static_assert(std::size(KINDS) == wire::Action::CLIPBOARD_WRITE + 1);
+static_assert(standsAt(Act::tagFor<ZoomAct>(), wire::Action::ZOOM));
+static_assert(std::size(KINDS) == wire::Action::ZOOM + 1);
 
 // So do proofs.
 static_assert(static_cast<unsigned>(Verification::Content::tagFor<RegionProof>()) ==
@@ -95,8 +98,16 @@ WindowRef Action::window() const {
     KJ_CASE_ONEOF(window, WindowRef) { return window; }
     KJ_CASE_ONEOF(element, ElementTarget) { return element.window; }
     KJ_CASE_ONEOF(point, PointTarget) { return point.window; }
+    KJ_CASE_ONEOF(monitor, MonitorTarget) { return WindowRef(); }
   }
   KJ_UNREACHABLE;
+}
+
+Rect regionOf(const PointTarget& from, const ZoomAct& to) {
+  auto [left, right] = std::minmax(from.x, to.toX);
+  auto [top, bottom] = std::minmax(from.y, to.toY);
+  return {left, top, static_cast<uint32_t>(right - left) + 1,
+          static_cast<uint32_t>(bottom - top) + 1};
 }
 
 kj::Maybe<Action::InFrame> Action::frame() const {
@@ -104,6 +115,9 @@ kj::Maybe<Action::InFrame> Action::frame() const {
     return InFrame{element->frame, element->epoch};
   }
   KJ_IF_MAYBE (point, target.tryGet<PointTarget>()) return InFrame{point->frame, point->epoch};
+  KJ_IF_MAYBE (observe, act.tryGet<ObserveAct>()) {
+    KJ_IF_MAYBE (below, observe->below) return InFrame{below->frame, below->epoch};
+  }
   return nullptr;
 }
 

@@ -26,15 +26,18 @@ struct PointTarget {
   int32_t x = 0, y = 0;
 };
 
+// A monitor by the id that a helper drew for it.
+struct MonitorTarget {
+  MonitorId id{};
+};
+
 struct DesktopTarget {};
-using Target = kj::OneOf<DesktopTarget, WindowRef, ElementTarget, PointTarget>;
+using Target = kj::OneOf<DesktopTarget, WindowRef, ElementTarget, PointTarget, MonitorTarget>;
 
 // ---- What is to be done. Bounds stand in action.capnp.
 
 struct ListAct {};
-struct ObserveAct {
-  bool picture = false;
-};
+// ObserveAct stands in desktop.h, beside what it asks for.
 struct ScreenshotAct {};
 
 struct InvokeRequest {
@@ -91,11 +94,18 @@ struct OpenRequest {
 struct ClipboardWriteRequest {
   kj::String text;
 };
+// From the target's point to the other corner, both inside the frame's client area.
+struct ZoomAct {
+  int32_t toX = 0, toY = 0;
+};
+// What it shows: both corners belong to it.
+Rect regionOf(const PointTarget& from, const ZoomAct& to);
 
-using Act = kj::OneOf<ListAct, ObserveAct, ScreenshotAct, InvokeRequest, SetValueRequest,
-                      SelectTextRequest, SecondaryRequest, ClickRequest, ScrollRequest, MoveRequest,
-                      DragRequest, TypeTextRequest, PressRequest, HotkeyRequest, PasteRequest,
-                      ApplicationRequest, WindowRequest, OpenRequest, ClipboardWriteRequest>;
+using Act =
+    kj::OneOf<ListAct, ObserveAct, ScreenshotAct, InvokeRequest, SetValueRequest, SelectTextRequest,
+              SecondaryRequest, ClickRequest, ScrollRequest, MoveRequest, DragRequest,
+              TypeTextRequest, PressRequest, HotkeyRequest, PasteRequest, ApplicationRequest,
+              WindowRequest, OpenRequest, ClipboardWriteRequest, ZoomAct>;
 
 // ---- What is to be proven of it.
 
@@ -149,9 +159,9 @@ struct Action {
   ActionClass actionClass() const;
   kj::StringPtr kind() const;  // The schema's name in snake_case: "list", "set_value".
 
-  // All zero for the whole desktop.
+  // All zero for the whole desktop, and for a monitor, which shows windows of anybody.
   WindowRef window() const;
-  // The frame that an element or point belongs to; nothing for other targets.
+  // The frame that an element, a point, or the element to read below belongs to; else nothing.
   struct InFrame {
     FrameId id;
     uint64_t epoch;
@@ -173,5 +183,9 @@ Result<Action> decodeAction(Bytes canonical);
 // The same checks on a message received from the supervisor (helper side).
 Result<Action> readAction(wire::Action::Reader reader);
 void write(const Action& action, wire::Action::Builder to);
+
+// Of a message that has passed the strict reader. Refuses: MALFORMED when a bound is broken.
+Result<ObserveAct> readObserve(wire::Observe::Reader from);
+void write(const ObserveAct& from, wire::Observe::Builder to);
 
 }  // namespace praefectus

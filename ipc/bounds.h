@@ -64,15 +64,22 @@ constexpr uint32_t REGION_SIDE = 16'384;
 constexpr uint32_t EXPECTATIONS = 16;
 
 // Observation. Elements, depth and text are cut, each with its own flag.
+// A request may ask for more elements and text than usual, up to the limit.
 constexpr uint32_t ELEMENTS = 1500;
+constexpr uint32_t ELEMENTS_LIMIT = 5000;
 constexpr uint32_t DEPTH = 64;
 constexpr uint32_t TEXT_BYTES = 500;
+constexpr uint32_t TEXT_LIMIT = 16'384;
+constexpr uint32_t URL_BYTES = 2048;
+constexpr size_t PATH_BYTES = 1024;  // Of an object's path, or a page's id of it. Beyond it: empty.
+constexpr uint32_t MONITORS = 32;
 constexpr uint32_t ACTIONS = 32;     // Names of one element's actions; cut.
 constexpr uint32_t CHILDREN = 3000;  // A node that claims more is not descended into (`skipped`).
 constexpr uint32_t APPLICATIONS = 256;
 constexpr uint32_t WINDOWS = 512;
 constexpr size_t PICTURE_BYTES = 64u << 20;
 constexpr size_t PICTURE_CHUNK = 512u << 10;
+constexpr uint64_t HELD_PIXEL_BYTES = 512u << 20;  // Of pictures held by a peer, not yet PNG.
 
 // What a helper reads besides. A larger bus message is dropped unread, and what it answered ends as
 // late; the largest seen is the item cache of a 5,000-node web page, about 1 MB.

@@ -1,6 +1,7 @@
 #include "ipc/desktop.h"
 
 #include "ipc/bounds.h"
+#include "ipc/clean.h"
 
 #include <capnp/schema.h>
 
@@ -11,105 +12,6 @@
 
 namespace praefectus {
 namespace {
-
-constexpr kj::StringPtr REPLACEMENT = "\xEF\xBF\xBD"_kj;  // U+FFFD
-
-// Applications say anything. What goes on the wire is text, and no longer than the bound.
-struct Clean {
-  kj::String text;
-  bool cut;
-};
-
-// Bytes of the character at the beginning of `rest`, or 0 when there is no well-formed one.
-size_t characterAt(kj::ArrayPtr<const char> rest) {
-  char piece[5] = {};
-  for (size_t size = 1; size <= 4 && size <= rest.size(); ++size) {
-    piece[size - 1] = rest[size - 1];
-    if (isText(kj::StringPtr(piece, size))) return size;
-  }
-  return 0;
-}
-
-Clean clean(kj::StringPtr from) {
-  kj::Vector<char> out(std::min<size_t>(from.size(), bounds::TEXT_BYTES) + 1);
-  auto rest = from.asArray();
-  while (rest.size() > 0) {
-    size_t size = characterAt(rest);
-    auto character = size == 0 ? REPLACEMENT.asArray() : rest.slice(0, size);
-    if (out.size() + character.size() > bounds::TEXT_BYTES) break;
-    out.addAll(character);
-    rest = rest.slice(std::max<size_t>(size, 1), rest.size());
-  }
-  return {kj::heapString(out.asPtr()), rest.size() > 0};
-}
-
-// An action name is an argument of `invoke`, so it is whole or it is not there.
-bool isActionName(kj::StringPtr name) {
-  return name.size() >= 1 && name.size() <= bounds::ACTION_NAME_BYTES && isText(name);
-}
-
-// An element as it goes on the wire.
-struct CleanElement {
-  const Element& from;
-  kj::String role, name;
-  kj::Maybe<kj::String> value;
-  kj::Vector<kj::StringPtr> actions;
-  bool cut = false;
-
-  explicit CleanElement(const Element& element) : from(element) {
-    role = take(element.role);
-    name = take(element.name);
-    if (!element.secure) {
-      KJ_IF_MAYBE (text, element.value) value = take(*text);
-    }
-    for (auto& action : element.actions) {
-      bool fits = isActionName(action) && actions.size() < bounds::ACTIONS;
-      if (fits) actions.add(action);
-      if (!fits) cut = true;
-    }
-    if (element.textCut) cut = true;
-  }
-
-  // Words of its encoding: sections, texts and lists, each rounded up.
-  size_t words() const {
-    auto node = capnp::Schema::from<wire::Element>().getProto().getStruct();
-    auto rect = capnp::Schema::from<wire::Rect>().getProto().getStruct();
-    size_t sum = size_t{node.getDataWordCount()} + node.getPointerCount();
-    sum += rect.getDataWordCount() + textWords(role) + textWords(name) + sizeof(Hash) / 8;
-    sum += wordsFor(2 * capnp::Schema::from<State>().getEnumerants().size());
-    sum += actions.size();
-    for (auto& action : actions) sum += textWords(action);
-    KJ_IF_MAYBE (text, value) sum += textWords(*text);
-    return sum;
-  }
-
- private:
-  kj::String take(kj::StringPtr text) {
-    auto cleaned = clean(text);
-    if (cleaned.cut) cut = true;
-    return kj::mv(cleaned.text);
-  }
-
-  static size_t wordsFor(size_t bytes) { return (bytes + 7) / 8; }
-  static size_t textWords(kj::StringPtr text) { return wordsFor(text.size() + 1); }
-};
-
-// Half a message, less what surrounds the elements: frame, flags, list headers.
-constexpr size_t ELEMENT_WORDS = bounds::MESSAGE_WORDS / 2 - 1024;
-
-// The elements that fit. Parents come before their children, so any prefix is a tree.
-kj::Vector<CleanElement> thatFit(kj::ArrayPtr<const Element> elements) {
-  kj::Vector<CleanElement> out;
-  size_t words = 0;
-  for (auto& element : elements) {
-    if (out.size() == bounds::ELEMENTS) break;
-    CleanElement cleaned(element);
-    words += cleaned.words();
-    if (words > ELEMENT_WORDS) break;
-    out.add(kj::mv(cleaned));
-  }
-  return out;
-}
 
 // Bits beyond the last enumerant have no meaning on the wire.
 kj::Vector<State> listOf(States states) {
@@ -125,32 +27,6 @@ kj::Vector<State> listOf(States states) {
 void writeStates(States from, capnp::List<State>::Builder to) {
   auto states = listOf(from);
   for (capnp::uint i = 0; i < states.size(); ++i) to.set(i, states[i]);
-}
-
-void write(const CleanElement& cleaned, wire::Element::Builder to) {
-  auto& from = cleaned.from;
-  to.setParent(from.parent);
-  to.setDepth(from.depth);
-  to.setPosition(from.position);
-  to.setRole(cleaned.role);
-  to.setName(cleaned.name);
-  auto stateCount = static_cast<capnp::uint>(listOf(from.states).size());
-  writeStates(from.states, to.initStates(stateCount));
-  auto actions = to.initActions(static_cast<capnp::uint>(cleaned.actions.size()));
-  for (capnp::uint i = 0; i < actions.size(); ++i) actions.set(i, cleaned.actions[i]);
-  KJ_IF_MAYBE (bounds, from.bounds) {
-    to.setHasBounds(true);
-    praefectus::write(*bounds, to.initBounds());
-  }
-  KJ_IF_MAYBE (value, cleaned.value) {
-    to.setHasValue(true);
-    to.setValue(*value);
-  }
-  to.setSettable(from.settable && !from.secure);
-  to.setSecure(from.secure);
-  to.setTextCut(cleaned.cut);
-  to.setFault(from.fault);
-  to.setDigest(bytesOf(from.digest));
 }
 
 void write(const Process& from, wire::Process::Builder to) {
@@ -211,7 +87,7 @@ Process read(wire::Process::Reader from) { return {from.getPid(), from.getStart(
 
 Application read(wire::Application::Reader from) {
   return {read(from.getProcess()), kj::str(from.getName()), kj::str(from.getToolkit()),
-          from.getState()};
+          kj::str(from.getVersion()), from.getState()};
 }
 
 Window read(wire::Window::Reader from) {
@@ -223,113 +99,75 @@ Window read(wire::Window::Reader from) {
   to.active = from.getActive();
   to.stacking = from.getStacking();
   to.accessible = from.getAccessible();
+  to.kind = from.getKind();
+  to.owner = from.getOwner();
+  to.modal = from.getModal();
+  to.managed = from.getManaged();
   return to;
+}
+
+// All but its title, which is cut with the others.
+void write(const Window& from, wire::Window::Builder to) {
+  praefectus::write(from.ref, to.initRef());
+  praefectus::write(from.bounds, to.initBounds());
+  to.setVisible(from.visible);
+  to.setActive(from.active);
+  to.setStacking(from.stacking);
+  to.setAccessible(from.accessible);
+  to.setKind(from.kind);
+  to.setOwner(from.owner);
+  to.setModal(from.modal);
+  to.setManaged(from.managed);
 }
 
 template <size_t N>
-std::array<kj::byte, N> readFixed(Bytes from) {
-  auto bytes = fixed<N>(from);
-  KJ_REQUIRE(bytes != nullptr, "a digest or id has the wrong length");
-  return KJ_ASSERT_NONNULL(bytes);
-}
-
-Frame read(wire::Frame::Reader from) {
-  Frame to;
-  to.id = readFixed<16>(from.getId());
-  to.epoch = from.getEpoch();
-  to.window = praefectus::read(from.getWindow());
-  to.title = kj::str(from.getTitle());
-  to.bounds = praefectus::read(from.getBounds());
-  to.scale = from.getScale();
-  to.topology = readFixed<32>(from.getTopology());
-  return to;
-}
-
-Element read(wire::Element::Reader from) {
-  Element to;
-  to.parent = from.getParent();
-  to.depth = from.getDepth();
-  to.position = from.getPosition();
-  to.role = kj::str(from.getRole());
-  to.name = kj::str(from.getName());
-  for (auto state : from.getStates()) to.states.set(state);
-  for (auto action : from.getActions()) to.actions.add(kj::str(action));
-  if (from.getHasBounds()) to.bounds = praefectus::read(from.getBounds());
-  if (from.getHasValue()) to.value = kj::str(from.getValue());
-  to.settable = from.getSettable();
-  to.secure = from.getSecure();
-  to.textCut = from.getTextCut();
-  to.fault = from.getFault();
-  to.digest = readFixed<32>(from.getDigest());
-  return to;
+std::array<kj::byte, N> fixedOf(Bytes from) {
+  return KJ_REQUIRE_NONNULL(fixed<N>(from), "a digest or id has the wrong length");
 }
 
 }  // namespace
 
 void write(const Desktop& from, wire::Desktop::Builder to) {
-  bool cut = from.cut || from.applications.size() > bounds::APPLICATIONS ||
-             from.windows.size() > bounds::WINDOWS;
+  bool cut = from.cut;
   auto bounded = [&](kj::StringPtr text) {
-    auto cleaned = clean(text);
+    auto cleaned = clean(text, bounds::TEXT_BYTES);
     if (cleaned.cut) cut = true;
-    return kj::mv(cleaned.text);
+    return cleaned;
+  };
+  auto within = [&](size_t size, size_t bound) {
+    if (size > bound) cut = true;
+    return static_cast<capnp::uint>(std::min(size, bound));
   };
 
-  to.setDisplay(bounded(from.display));
-  auto applications = to.initApplications(
-      static_cast<capnp::uint>(std::min<size_t>(from.applications.size(), bounds::APPLICATIONS)));
+  to.setDisplay(bounded(from.display).text);
+  auto applications = to.initApplications(within(from.applications.size(), bounds::APPLICATIONS));
   for (capnp::uint i = 0; i < applications.size(); ++i) {
     auto& application = from.applications[i];
     write(application.process, applications[i].initProcess());
-    applications[i].setName(bounded(application.name));
-    applications[i].setToolkit(bounded(application.toolkit));
+    applications[i].setName(bounded(application.name).text);
+    applications[i].setToolkit(bounded(application.toolkit).text);
+    applications[i].setVersion(bounded(application.version).text);
     applications[i].setState(application.state);
   }
-  auto windows = to.initWindows(
-      static_cast<capnp::uint>(std::min<size_t>(from.windows.size(), bounds::WINDOWS)));
+  auto windows = to.initWindows(within(from.windows.size(), bounds::WINDOWS));
   for (capnp::uint i = 0; i < windows.size(); ++i) {
-    auto& window = from.windows[i];
-    praefectus::write(window.ref, windows[i].initRef());
-    windows[i].setTitle(bounded(window.title));
-    praefectus::write(window.bounds, windows[i].initBounds());
-    windows[i].setVisible(window.visible);
-    windows[i].setActive(window.active);
-    windows[i].setStacking(window.stacking);
-    windows[i].setAccessible(window.accessible);
+    windows[i].setTitle(bounded(from.windows[i].title).text);
+    write(from.windows[i], windows[i]);
   }
+  auto monitors = within(from.monitors.size(), bounds::MONITORS);
+  praefectus::write(from.monitors.slice(0, monitors), to.initMonitors(monitors));
+  to.setTopology(bytesOf(from.topology));
+  to.setLock(from.lock);
   to.setCut(cut);
 }
 
-void write(const Observation& from, wire::Observation::Builder to) {
-  auto fitting = thatFit(from.elements);
-  auto title = clean(from.frame.title);
-  bool textCut = from.cuts.text || title.cut;
-  uint32_t faults = 0;
-
-  auto elements = to.initElements(static_cast<capnp::uint>(fitting.size()));
-  for (capnp::uint i = 0; i < elements.size(); ++i) {
-    write(fitting[i], elements[i]);
-    if (fitting[i].cut) textCut = true;
-    if (fitting[i].from.fault != Fault::NONE) ++faults;
+void write(kj::ArrayPtr<const Monitor> from, capnp::List<wire::Monitor>::Builder to) {
+  for (capnp::uint i = 0; i < to.size(); ++i) {
+    to[i].setId(bytesOf(from[i].id));
+    praefectus::write(from[i].bounds, to[i].initBounds());
+    to[i].setPrimary(from[i].primary);
+    to[i].setScale(from[i].scale);
   }
-
-  auto frame = to.initFrame();
-  frame.setId(bytesOf(from.frame.id));
-  frame.setEpoch(from.frame.epoch);
-  praefectus::write(from.frame.window, frame.initWindow());
-  frame.setTitle(title.text);
-  praefectus::write(from.frame.bounds, frame.initBounds());
-  frame.setScale(from.frame.scale);
-  frame.setTopology(bytesOf(from.frame.topology));
-
-  auto cuts = to.initCuts();
-  cuts.setElements(from.cuts.elements || fitting.size() < from.elements.size());
-  cuts.setDepth(from.cuts.depth);
-  cuts.setText(textCut);
-  cuts.setTime(from.cuts.time);
-  to.setFaults(faults);
-  to.setElapsedMs(from.elapsedMs);
-  to.setHasPicture(from.picture != nullptr);
 }
 
 void write(const Facts& from, const Hash& nonce, KeyedHash& hash, wire::Facts::Builder to) {
@@ -354,22 +192,18 @@ Desktop read(wire::Desktop::Reader from) {
   for (auto application : from.getApplications()) to.applications.add(read(application));
   for (auto window : from.getWindows()) to.windows.add(read(window));
   to.cut = from.getCut();
+  to.monitors = read(from.getMonitors());
+  to.topology = fixedOf<sizeof(Hash)>(from.getTopology());
+  to.lock = from.getLock();
   return to;
 }
 
-Observation read(wire::Observation::Reader from) {
-  Observation to;
-  to.frame = read(from.getFrame());
-  for (auto element : from.getElements()) {
-    bool isRoot = to.elements.size() == 0;
-    KJ_REQUIRE(isRoot ? element.getParent() == 0 : element.getParent() < to.elements.size(),
-               "an element comes before its parent");
-    to.elements.add(read(element));
+kj::Vector<Monitor> read(capnp::List<wire::Monitor>::Reader from) {
+  kj::Vector<Monitor> to;
+  for (auto monitor : from) {
+    to.add(Monitor{fixedOf<sizeof(MonitorId)>(monitor.getId()), read(monitor.getBounds()),
+                   monitor.getPrimary(), monitor.getScale()});
   }
-  auto cuts = from.getCuts();
-  to.cuts = {cuts.getElements(), cuts.getDepth(), cuts.getText(), cuts.getTime()};
-  to.faults = from.getFaults();
-  to.elapsedMs = from.getElapsedMs();
   return to;
 }
 

@@ -1,4 +1,4 @@
-// The five things a platform must be able to do. Everything else about being a helper (phases,
+// The six things a platform must be able to do. Everything else about being a helper (phases,
 // bounds, deadlines, redaction, the wire) is written once, in helper-server.
 #pragma once
 
@@ -30,12 +30,20 @@ class Driver {
 
   virtual kj::Promise<Result<Desktop>> list() = 0;
 
-  // Reads one window within bounds::WALK; what could not be read in time is missing and flagged.
-  // Keeps the live objects of this frame, and forgets those of earlier ones. Refuses:
-  // TARGET_MISSING, TARGET_CHANGED (another process behind the id), NOT_ANSWERING,
-  // ACCESSIBILITY_OFF, AMBIGUOUS_TARGET, CAPTURE_FAILED, NO_DISPLAY, NO_ACCESSIBILITY_BUS.
+  // Reads one window within the request's bounds; what could not be read in time is missing and
+  // flagged. Keeps the live objects of this frame, and forgets those of earlier ones. Refuses:
+  // TARGET_MISSING, TARGET_CHANGED (another process behind the id), NOT_ANSWERING, WARMING_UP,
+  // ACCESSIBILITY_OFF, AMBIGUOUS_TARGET, CAPTURE_FAILED, SCREEN_LOCKED, NO_DISPLAY,
+  // NO_ACCESSIBILITY_BUS; with `below` besides STALE_FRAME, STALE_EPOCH, TARGET_MISMATCH.
   virtual kj::Promise<Result<Observation>> observe(WindowRef window, FrameId frame, uint64_t epoch,
-                                                   bool picture) = 0;
+                                                   ObserveAct request) = 0;
+
+  // A picture: a screenshot of a window or a monitor, or a zoom into the present frame. Changes
+  // nothing, and the frame stays what it was. Refuses: UNSUPPORTED_ACTION (the kind is not among the
+  // capabilities), TARGET_MISSING (also a monitor that was never listed), TARGET_CHANGED,
+  // STALE_FRAME, STALE_EPOCH, TARGET_MISMATCH, INVALID_COORDINATE, CAPTURE_FAILED, SCREEN_LOCKED,
+  // NO_DISPLAY.
+  virtual kj::Promise<Result<Picture>> capture(Action action) = 0;
 
   // Resolves and checks the live target of a mutation. Changes nothing, focus included. A kind or
   // a proof that is not among the capabilities is UNSUPPORTED_ACTION.

@@ -2,7 +2,6 @@
 
 #include "ipc/action.h"
 #include "ipc/bounds.h"
-#include "ipc/picture.h"
 
 #include <kj/debug.h>
 #include <kj/refcount.h>
@@ -26,7 +25,7 @@ static_assert(READ_LIMIT < bounds::READ);
 constexpr kj::Duration PROBE_LIMIT = bounds::CONNECT;
 static_assert(PROBE_LIMIT < bounds::HELLO);
 
-enum class Call : uint8_t { HELLO, CAPABILITIES, LIST, OBSERVE, PREPARE, PERFORM };
+enum class Call : uint8_t { HELLO, CAPABILITIES, LIST, OBSERVE, PREPARE, PERFORM, CAPTURE };
 enum class Phase : uint8_t { NEW, GREETED, LEAVING };
 
 // Which call is legal in which phase. LEAVING, after a hello of another version, has none.
@@ -38,6 +37,7 @@ constexpr Rule RULES[] = {
     {Call::HELLO, Phase::NEW},       {Call::CAPABILITIES, Phase::GREETED},
     {Call::LIST, Phase::GREETED},    {Call::OBSERVE, Phase::GREETED},
     {Call::PREPARE, Phase::GREETED}, {Call::PERFORM, Phase::GREETED},
+    {Call::CAPTURE, Phase::GREETED},
 };
 
 constexpr size_t rowOf(Call call) { return static_cast<size_t>(call); }
@@ -59,11 +59,12 @@ kj::Exception withoutText(kj::StringPtr fixedText) {
 class Serving final : public kj::Refcounted {
  public:
   Serving(kj::Timer& clock, HelperSelf identity, Driver& platform, KeyedHash keyedHash,
-          kj::Own<kj::PromiseFulfiller<int>> exit)
+          PngEncoder pngEncoder, kj::Own<kj::PromiseFulfiller<int>> exit)
       : timer(clock),
         self(identity),
         driver(platform),
         hash(kj::mv(keyedHash)),
+        encoder(kj::mv(pngEncoder)),
         end(kj::mv(exit)) {}
 
   // Does `work` when the call is in phase and not already running; otherwise ends the connection.
@@ -107,6 +108,8 @@ class Serving final : public kj::Refcounted {
   HelperSelf self;
   Driver& driver;
   KeyedHash hash;
+  PngEncoder encoder;
+  uint64_t heldPixels = 0;  // Bytes of the pictures that the peer holds, before they are PNG.
   // Counts observations begun. What was prepared before the latest one is void.
   uint64_t observations = 0;
 
@@ -143,21 +146,49 @@ class Port : public Interface::Server {
 // A picture lives as long as the supervisor holds it, through later observations.
 class PicturePort final : public Port<wire::Picture> {
  public:
-  PicturePort(kj::Own<Serving> connection, PictureData picture)
-      : Port(kj::mv(connection)), picture(kj::mv(picture)) {}
+  PicturePort(kj::Own<Serving> connection, Picture taken)
+      : Port(kj::mv(connection)), picture(kj::mv(taken)) {
+    serving->heldPixels += picture.pixels.size();
+  }
+  ~PicturePort() noexcept(false) { letPixelsGo(); }
 
   kj::Promise<void> info(InfoContext context) override {
-    picture.writeInfo(context.getResults().initInfo());
+    write(picture.info, context.getResults().initInfo());
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> png(PngContext context) override {
+    encode();
+    auto results = context.getResults();
+    results.setSize(made.bytes.size());
+    if (made.bytes.size() > 0) results.setDigest(bytesOf(made.digest));
     return kj::READY_NOW;
   }
 
   kj::Promise<void> read(ReadContext context) override {
-    context.getResults().setBytes(picture.piece(context.getParams().getOffset()));
+    encode();
+    context.getResults().setBytes(made.piece(context.getParams().getOffset()));
     return kj::READY_NOW;
   }
 
  private:
-  PictureData picture;
+  // Once, whether or not it can be done.
+  void encode() {
+    if (picture.pixels.size() == 0) return;
+    KJ_IF_MAYBE (bytes, serving->encoder(picture.info, picture.pixels)) {
+      made.digest = serving->hash(nullptr, *bytes);
+      made.bytes = kj::mv(*bytes);
+    }
+    letPixelsGo();
+  }
+
+  void letPixelsGo() {
+    serving->heldPixels -= picture.pixels.size();
+    picture.pixels = nullptr;
+  }
+
+  Picture picture;
+  Png made;
 };
 
 class PreparedPort final : public Port<wire::Prepared> {
@@ -271,6 +302,11 @@ class HelperPort final : public Port<wire::Helper> {
     return serving->run(Call::OBSERVE, [this, context]() mutable { return look(context); });
   }
 
+  kj::Promise<void> capture(CaptureContext context) override {
+    context.allowCancellation();
+    return serving->run(Call::CAPTURE, [this, context]() mutable { return depict(context); });
+  }
+
   kj::Promise<void> prepare(PrepareContext context) override {
     context.allowCancellation();
     return serving->run(Call::PREPARE, [this, context]() mutable { return ready(context); });
@@ -303,42 +339,64 @@ class HelperPort final : public Port<wire::Helper> {
     auto params = context.getParams();
     auto window = read(params.getWindow());
     auto epoch = params.getEpoch();
-    bool pictured = params.getPicture();
-    KJ_IF_MAYBE (frame, fixed<16>(params.getFrame())) {
+    auto request = readObserve(params.getRequest());
+    auto id = fixed<16>(params.getFrame());
+    context.releaseParams();
+    if (!request.ok()) return refuse(context, request.refusal());
+    KJ_IF_MAYBE (frame, id) {
       ++serving->observations;
+      bool pictured = request->picture;
       auto seen = answerOf<Observation>(serving->timer, RefusalCode::CAPTURE_FAILED, [&]() {
-        return serving->driver.observe(window, *frame, epoch, pictured);
+        return serving->driver.observe(window, *frame, epoch, kj::mv(*request));
       });
       return seen.then([this, context, pictured](Result<Observation> observed) mutable {
-        show(context, kj::mv(observed), pictured);
+        return show(context, kj::mv(observed), pictured);
       });
     }
-    write({RefusalCode::MALFORMED, "The frame id is not 16 bytes."},
-          context.getResults().initResult().initRefusal());
+    return refuse(context, {RefusalCode::MALFORMED, "The frame id is not 16 bytes."});
+  }
+
+  kj::Promise<void> show(ObserveContext& context, Result<Observation> observed, bool pictured) {
+    if (!observed.ok()) return refuse(context, observed.refusal());
+    if (!pictured) observed->picture = nullptr;
+    auto results = context.getResults();
+    KJ_IF_MAYBE (info, observed->picture) {
+      Picture picture{*info, kj::mv(KJ_REQUIRE_NONNULL(observed->pixels))};
+      auto fits = checkHeld(picture);
+      if (!fits.ok()) return refuse(context, fits.refusal());
+      results.setPicture(kj::heap<PicturePort>(kj::addRef(*serving), kj::mv(picture)));
+    }
+    write(*observed, results.initResult().initObservation());
     return kj::READY_NOW;
   }
 
-  void show(ObserveContext& context, Result<Observation> observed, bool pictured) {
-    auto results = context.getResults();
-    if (!observed.ok()) {
-      write(observed.refusal(), results.initResult().initRefusal());
-      return;
+  kj::Promise<void> depict(CaptureContext& context) {
+    auto action = readAction(context.getParams().getAction());
+    context.releaseParams();
+    if (!action.ok()) return refuse(context, action.refusal());
+    if (!action->act.is<ScreenshotAct>() && !action->act.is<ZoomAct>()) {
+      return refuse(context, {RefusalCode::MALFORMED, "This action takes no picture."});
     }
-    if (!pictured) observed->picture = nullptr;
-    KJ_IF_MAYBE (png, observed->picture) {
-      if (png->size() > bounds::PICTURE_BYTES) {
-        write({RefusalCode::CAPTURE_FAILED, "The picture is beyond the bound."},
-              results.initResult().initRefusal());
-        return;
-      }
+    auto asked = answerOf<Picture>(serving->timer, RefusalCode::CAPTURE_FAILED,
+                                   [&]() { return serving->driver.capture(kj::mv(*action)); });
+    return asked.then([this, context](Result<Picture> taken) mutable {
+      auto fits = taken.ok() ? checkHeld(*taken) : Result<Done>(taken.refusal());
+      if (!fits.ok()) return refuse(context, fits.refusal());
+      auto results = context.getResults();
+      write(taken->info, results.initResult().initPicture());
+      results.setPicture(kj::heap<PicturePort>(kj::addRef(*serving), kj::mv(*taken)));
+      return kj::Promise<void>(kj::READY_NOW);
+    });
+  }
+
+  // Whether it can be given out beside the pictures that the peer still holds.
+  Result<Done> checkHeld(const Picture& picture) const {
+    KJ_REQUIRE(isPossible(picture.info));
+    KJ_REQUIRE(picture.pixels.size() == uint64_t{picture.info.width} * picture.info.height * 4);
+    if (serving->heldPixels + picture.pixels.size() > bounds::HELD_PIXEL_BYTES) {
+      return Refusal{RefusalCode::CAPTURE_FAILED, "Too many pictures are held."};
     }
-    write(*observed, results.initResult().initObservation());
-    KJ_IF_MAYBE (png, observed->picture) {
-      Hash digest = serving->hash(nullptr, *png);
-      results.setPicture(kj::heap<PicturePort>(
-          kj::addRef(*serving),
-          PictureData{observed->pictureWidth, observed->pictureHeight, kj::mv(*png), digest}));
-    }
+    return Done();
   }
 
   kj::Promise<void> ready(PrepareContext& context) {
@@ -369,7 +427,8 @@ class HelperPort final : public Port<wire::Helper> {
     return refuse(context, {RefusalCode::MALFORMED, "The nonce is not 32 bytes."});
   }
 
-  static kj::Promise<void> refuse(PrepareContext& context, const Refusal& refusal) {
+  template <typename Context>
+  static kj::Promise<void> refuse(Context& context, const Refusal& refusal) {
     write(refusal, context.getResults().initResult().initRefusal());
     return kj::READY_NOW;
   }
@@ -396,11 +455,12 @@ struct Connection {
 
 kj::Promise<int> serveHelper(kj::LowLevelAsyncIoProvider& io, kj::Timer& timer,
                              kj::AutoCloseFd socket, HelperSelf self, Driver& driver,
-                             KeyedHash hash) {
+                             KeyedHash hash, PngEncoder encoder) {
   auto exit = kj::newPromiseAndFulfiller<int>();
-  auto connection = kj::heap<Connection>(
-      io, kj::mv(socket),
-      kj::refcounted<Serving>(timer, self, driver, kj::mv(hash), kj::mv(exit.fulfiller)));
+  auto connection =
+      kj::heap<Connection>(io, kj::mv(socket),
+                           kj::refcounted<Serving>(timer, self, driver, kj::mv(hash),
+                                                   kj::mv(encoder), kj::mv(exit.fulfiller)));
   auto gone = connection->whenGone();
   return exit.promise.exclusiveJoin(kj::mv(gone))
       .then([connection = kj::mv(connection)](int code) mutable {

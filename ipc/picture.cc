@@ -1,6 +1,5 @@
 #include "ipc/picture.h"
 
-#include "ipc/bounds.h"
 #include "ipc/strict.h"
 
 #include <capnp/capability.h>
@@ -17,62 +16,79 @@ typename Results::Reader strictly(const capnp::Response<Results>& response) {
   return reader;
 }
 
+// The signature and the head of the first chunk (PNG, second edition, 5.2, 5.3 and 11.2.2), then
+// width and height. The rest of a PNG is for whoever decodes it.
+bool isPngOf(const PictureInfo& info, Bytes bytes) {
+  constexpr kj::byte START[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n',
+                                0,    0,   0,   13,  'I',  'H',  'D',  'R'};
+  constexpr size_t SIZES = 8;
+  if (bytes.size() < sizeof(START) + SIZES) return false;
+  if (!std::equal(std::begin(START), std::end(START), bytes.begin())) return false;
+  auto number = [at = bytes.begin() + sizeof(START)](size_t offset) {
+    uint32_t out = 0;
+    for (size_t i = 0; i < 4; ++i) out = out << 8 | at[offset + i];
+    return out;
+  };
+  return number(0) == info.width && number(4) == info.height;
+}
+
 class Fetching {
  public:
-  Fetching(wire::Picture::Client from, PlainHash hash) : from(kj::mv(from)), hash(kj::mv(hash)) {}
+  Fetching(wire::Picture::Client from, const PictureInfo& info, PlainHash hash)
+      : from(kj::mv(from)), info(info), hash(kj::mv(hash)) {}
 
-  kj::Promise<PictureData> run() {
-    return from.infoRequest().send().then(
-        [this](capnp::Response<wire::Picture::InfoResults>&& answer) {
-          auto info = strictly(answer).getInfo();
-          KJ_REQUIRE(info.getSize() <= bounds::PICTURE_BYTES);
-          picture.width = info.getWidth();
-          picture.height = info.getHeight();
-          picture.digest = KJ_REQUIRE_NONNULL(fixed<32>(info.getDigest()));
-          picture.png = kj::heapArray<kj::byte>(info.getSize());
-          return rest().then([this]() {
-            KJ_REQUIRE(hash(picture.png) == picture.digest, "not the announced picture");
-            return kj::mv(picture);
+  kj::Promise<kj::Maybe<Png>> run() {
+    return from.pngRequest().send().then(
+        [this](capnp::Response<wire::Picture::PngResults>&& answer) -> kj::Promise<kj::Maybe<Png>> {
+          auto said = strictly(answer);
+          if (said.getSize() == 0) return kj::Maybe<Png>();
+          KJ_REQUIRE(said.getSize() <= bounds::PICTURE_BYTES);
+          png.digest = KJ_REQUIRE_NONNULL(fixed<32>(said.getDigest()));
+          png.bytes = kj::heapArray<kj::byte>(said.getSize());
+          return rest().then([this]() -> kj::Maybe<Png> {
+            KJ_REQUIRE(hash(png.bytes) == png.digest, "not the announced picture");
+            KJ_REQUIRE(isPngOf(info, png.bytes), "not a picture of this size");
+            return kj::mv(png);
           });
         });
   }
 
  private:
   kj::Promise<void> rest() {
-    if (filled == picture.png.size()) return kj::READY_NOW;
+    if (filled == png.bytes.size()) return kj::READY_NOW;
     auto request = from.readRequest();
     request.setOffset(filled);
     return request.send().then([this](capnp::Response<wire::Picture::ReadResults>&& answer) {
       auto piece = strictly(answer).getBytes();
-      KJ_REQUIRE(piece.size() > 0 && piece.size() <= picture.png.size() - filled);
-      memcpy(picture.png.begin() + filled, piece.begin(), piece.size());
+      KJ_REQUIRE(piece.size() > 0 && piece.size() <= png.bytes.size() - filled);
+      memcpy(png.bytes.begin() + filled, piece.begin(), piece.size());
       filled += piece.size();
       return rest();
     });
   }
 
   wire::Picture::Client from;
+  PictureInfo info;
   PlainHash hash;
-  PictureData picture;
+  Png png;
   size_t filled = 0;
 };
 
 }  // namespace
 
-void PictureData::writeInfo(wire::PictureInfo::Builder to) const {
-  to.setWidth(width);
-  to.setHeight(height);
-  to.setSize(png.size());
-  to.setDigest(bytesOf(digest));
+Bytes Png::piece(uint64_t offset) const {
+  size_t from = std::min<uint64_t>(offset, bytes.size());
+  return bytes.slice(from, std::min(from + bounds::PICTURE_CHUNK, bytes.size()));
 }
 
-Bytes PictureData::piece(uint64_t offset) const {
-  size_t from = std::min<uint64_t>(offset, png.size());
-  return png.slice(from, std::min(from + bounds::PICTURE_CHUNK, png.size()));
+bool isPossible(const PictureInfo& info) {
+  uint64_t pixels = uint64_t{info.width} * info.height;
+  return pixels > 0 && pixels <= bounds::PIXEL_BYTES / 4;
 }
 
-kj::Promise<PictureData> fetchPicture(wire::Picture::Client from, PlainHash hash) {
-  auto fetching = kj::heap<Fetching>(kj::mv(from), kj::mv(hash));
+kj::Promise<kj::Maybe<Png>> fetchPng(wire::Picture::Client from, const PictureInfo& info,
+                                     PlainHash hash) {
+  auto fetching = kj::heap<Fetching>(kj::mv(from), info, kj::mv(hash));
   auto done = fetching->run();
   return done.attach(kj::mv(fetching));
 }

@@ -3,8 +3,10 @@
 #include "ipc/bounds.h"
 
 #include <kj/exception.h>
+#include <kj/vector.h>
 
 #include <algorithm>
+#include <unordered_map>
 
 namespace praefectus {
 namespace {
@@ -99,84 +101,133 @@ bool isEnumerant(uint16_t value, capnp::EnumSchema schema) {
   return value < schema.getEnumerants().size();
 }
 
-Objection checkPointer(AnyPointer::Reader pointer, capnp::Type type, int depth);
+// What a schema declares of a struct, or of one member of a union in it, worked out once: a message
+// has thousands of some. A group shares its struct's sections and stands among its fields.
+struct Plan {
+  struct Enum {
+    size_t place;  // In units of two bytes.
+    uint16_t enumerants;
+  };
+  struct Pointer {
+    capnp::uint place;
+    capnp::Type type;
+  };
+  struct Union {
+    size_t tag;  // In units of two bytes.
+    kj::Array<Plan> members;
+  };
+  kj::Vector<kj::byte> bits;  // Ones where there is data, in the data section.
+  kj::Vector<Enum> enums;
+  kj::Vector<Pointer> pointers;
+  kj::Vector<Union> unions;
 
-// The check of one struct: a copy of its sections, from which everything that the schema declares
-// is struck out. What then remains was not declared.
-class Remainder {
- public:
-  Remainder(AnyStruct::Reader value, int nesting)
-      : original(value.getDataSection()),
-        data(kj::heapArray<kj::byte>(original)),
-        pointers(value.getPointerSection()),
-        struck(kj::heapArray<bool>(pointers.size())),
-        depth(nesting) {
-    std::fill(struck.begin(), struck.end(), false);
-  }
-
-  // Strikes out the fields of a struct, or of a group, which shares its struct's sections.
-  Objection strikeFields(capnp::StructSchema schema) {
-    for (auto field : schema.getNonUnionFields()) {
-      KJ_IF_MAYBE (no, strikeField(field)) return *no;
-    }
-    auto node = schema.getProto().getStruct();
-    if (node.getDiscriminantCount() == 0) return nullptr;
-    uint16_t tag = twoBytes(original, node.getDiscriminantOffset());
-    strikeBits(size_t{node.getDiscriminantOffset()} * 16, 16);
-    KJ_IF_MAYBE (member, schema.getFieldByDiscriminant(tag)) return strikeField(*member);
-    return unknown(UNKNOWN_TAG);
-  }
-
-  Objection whatRemains() const {
-    if (std::any_of(data.begin(), data.end(), [](kj::byte byte) { return byte != 0; })) {
-      return unknown(EXTRA_BITS);
-    }
-    for (auto i : kj::indices(struck)) {
-      if (!struck[i] && !pointers[static_cast<capnp::uint>(i)].isNull()) {
-        return unknown(EXTRA_POINTER);
-      }
-    }
-    return nullptr;
-  }
-
- private:
-  Objection strikeField(capnp::StructSchema::Field field) {
-    auto proto = field.getProto();
-    auto type = field.getType();
-    if (proto.isGroup()) return strikeFields(type.asStruct());
-
-    size_t offset = proto.getSlot().getOffset();
-    auto layout = layoutOf(type);
-    if (layout == ElementSize::POINTER || layout == ElementSize::INLINE_COMPOSITE) {
-      if (offset >= struck.size()) return nullptr;
-      struck[offset] = true;
-      return checkPointer(pointers[static_cast<capnp::uint>(offset)], type, depth);
-    }
-    if (type.isEnum() && !isEnumerant(twoBytes(original, offset), type.asEnum())) {
-      return unknown(UNKNOWN_ENUMERANT);
-    }
-    strikeBits(offset * bitsOf(layout), bitsOf(layout));
-    return nullptr;
-  }
-
-  void strikeBits(size_t from, size_t count) {
-    for (size_t bit = from; bit < from + count && bit / 8 < data.size(); ++bit) {
-      data[bit / 8] = static_cast<kj::byte>(data[bit / 8] & ~(1u << bit % 8));
+  // The members of an unknown tag are none; whoever asks has had the tag checked.
+  template <typename Each>
+  void chosen(Bytes data, Each each) const {
+    for (auto& one : unions) {
+      auto tag = twoBytes(data, one.tag);
+      if (tag < one.members.size()) each(one.members[tag]);
     }
   }
 
-  Bytes original;
-  kj::Array<kj::byte> data;
-  capnp::List<AnyPointer>::Reader pointers;
-  kj::Array<bool> struck;
-  int depth;
+  kj::byte declared(Bytes data, size_t at) const {
+    kj::byte out = at < bits.size() ? bits[at] : 0;
+    chosen(data, [&](const Plan& member) {
+      out = static_cast<kj::byte>(out | member.declared(data, at));
+    });
+    return out;
+  }
+
+  bool hasPointer(Bytes data, capnp::uint at) const {
+    bool out = std::any_of(pointers.begin(), pointers.end(),
+                           [&](const Pointer& pointer) { return pointer.place == at; });
+    chosen(data, [&](const Plan& member) { out = out || member.hasPointer(data, at); });
+    return out;
+  }
 };
 
-Objection checkStruct(AnyStruct::Reader value, capnp::StructSchema schema, int depth) {
+void addBits(Plan& to, size_t from, size_t count) {
+  for (size_t bit = from; bit < from + count; ++bit) {
+    while (to.bits.size() <= bit / 8) to.bits.add(0);
+    to.bits[bit / 8] = static_cast<kj::byte>(to.bits[bit / 8] | 1u << bit % 8);
+  }
+}
+
+void addFields(Plan& to, capnp::StructSchema schema);
+
+void addField(Plan& to, capnp::StructSchema::Field field) {
+  auto proto = field.getProto();
+  auto type = field.getType();
+  if (proto.isGroup()) return addFields(to, type.asStruct());
+  size_t offset = proto.getSlot().getOffset();
+  auto layout = layoutOf(type);
+  if (layout == ElementSize::POINTER || layout == ElementSize::INLINE_COMPOSITE) {
+    to.pointers.add(Plan::Pointer{static_cast<capnp::uint>(offset), type});
+    return;
+  }
+  if (type.isEnum()) {
+    auto enumerants = static_cast<uint16_t>(type.asEnum().getEnumerants().size());
+    to.enums.add(Plan::Enum{offset, enumerants});
+  }
+  addBits(to, offset * bitsOf(layout), bitsOf(layout));
+}
+
+void addFields(Plan& to, capnp::StructSchema schema) {
+  for (auto field : schema.getNonUnionFields()) addField(to, field);
+  auto node = schema.getProto().getStruct();
+  if (node.getDiscriminantCount() == 0) return;
+  size_t tag = node.getDiscriminantOffset();
+  addBits(to, tag * 16, 16);
+  auto members = kj::heapArray<Plan>(node.getDiscriminantCount());
+  for (uint16_t i = 0; i < members.size(); ++i) {
+    addField(members[i], KJ_ASSERT_NONNULL(schema.getFieldByDiscriminant(i)));
+  }
+  to.unions.add(Plan::Union{tag, kj::mv(members)});
+}
+
+const Plan& planOf(capnp::StructSchema schema) {
+  static thread_local std::unordered_map<uint64_t, Plan> plans;
+  auto [place, isNew] = plans.try_emplace(schema.getProto().getId());
+  if (isNew) addFields(place->second, schema);
+  return place->second;
+}
+
+Objection checkPointer(AnyPointer::Reader pointer, capnp::Type type, int depth);
+
+Objection checkFields(AnyStruct::Reader value, Bytes data, const Plan& plan, int depth) {
+  for (auto& each : plan.enums) {
+    if (twoBytes(data, each.place) >= each.enumerants) return unknown(UNKNOWN_ENUMERANT);
+  }
+  auto pointers = value.getPointerSection();
+  for (auto& each : plan.pointers) {
+    if (each.place >= pointers.size()) continue;
+    KJ_IF_MAYBE (no, checkPointer(pointers[each.place], each.type, depth)) return *no;
+  }
+  for (auto& each : plan.unions) {
+    auto tag = twoBytes(data, each.tag);
+    if (tag >= each.members.size()) return unknown(UNKNOWN_TAG);
+    KJ_IF_MAYBE (no, checkFields(value, data, each.members[tag], depth)) return *no;
+  }
+  return nullptr;
+}
+
+// What is there and belongs to no field.
+Objection checkRemainder(AnyStruct::Reader value, Bytes data, const Plan& plan) {
+  for (auto i : kj::indices(data)) {
+    if ((data[i] & ~plan.declared(data, i)) != 0) return unknown(EXTRA_BITS);
+  }
+  auto pointers = value.getPointerSection();
+  for (capnp::uint i = 0; i < pointers.size(); ++i) {
+    if (!plan.hasPointer(data, i) && !pointers[i].isNull()) return unknown(EXTRA_POINTER);
+  }
+  return nullptr;
+}
+
+Objection checkStruct(AnyStruct::Reader value, const Plan& plan, int depth) {
   if (depth > bounds::NESTING) return malformed(TOO_DEEP);
-  Remainder remainder(value, depth);
-  KJ_IF_MAYBE (no, remainder.strikeFields(schema)) return *no;
-  return remainder.whatRemains();
+  Bytes data = value.getDataSection();
+  KJ_IF_MAYBE (no, checkFields(value, data, plan, depth)) return *no;
+  return checkRemainder(value, data, plan);
 }
 
 Objection checkText(AnyList::Reader list) {
@@ -211,8 +262,9 @@ Objection checkList(AnyPointer::Reader pointer, capnp::Type element, int depth) 
   if (element.isEnum()) return checkEnumerants(list, element.asEnum());
   if (layout == ElementSize::BIT) return checkBits(list);
   if (layout == ElementSize::INLINE_COMPOSITE) {
+    auto& plan = planOf(element.asStruct());
     for (auto item : list.as<capnp::List<AnyStruct>>()) {
-      KJ_IF_MAYBE (no, checkStruct(item, element.asStruct(), depth + 1)) return *no;
+      KJ_IF_MAYBE (no, checkStruct(item, plan, depth + 1)) return *no;
     }
   }
   if (layout == ElementSize::POINTER) {
@@ -239,7 +291,9 @@ Objection checkPointer(AnyPointer::Reader pointer, capnp::Type type, int depth) 
     return kind == PointerType::CAPABILITY ? unknown(STRAY_CAPABILITY) : malformed(WRONG_KIND);
   }
   if (type.isInterface()) return nullptr;
-  if (type.isStruct()) return checkStruct(pointer.getAs<AnyStruct>(), type.asStruct(), depth + 1);
+  if (type.isStruct()) {
+    return checkStruct(pointer.getAs<AnyStruct>(), planOf(type.asStruct()), depth + 1);
+  }
   if (type.isText()) return checkText(pointer.getAs<AnyList>());
   if (type.isData()) return checkList(pointer, Type::UINT8, depth + 1);
   return checkList(pointer, type.asList().getElementType(), depth + 1);
@@ -250,8 +304,8 @@ Objection checkPointer(AnyPointer::Reader pointer, capnp::Type type, int depth) 
 Result<Done> checkStrict(AnyStruct::Reader value, capnp::StructSchema schema) {
   Objection objection;
   // Cap'n Proto throws on pointers that lead out of the message, on loops and on amplification.
-  KJ_IF_MAYBE (broken,
-               kj::runCatchingExceptions([&]() { objection = checkStruct(value, schema, 0); })) {
+  KJ_IF_MAYBE (broken, kj::runCatchingExceptions(
+                           [&]() { objection = checkStruct(value, planOf(schema), 0); })) {
     (void)broken;
     objection = malformed(BROKEN);
   }

@@ -70,15 +70,7 @@ Result<kj::StringPtr> admit(const attest::Grant& grant, const Session& session,
   return session.leases.covering(grant, leaseScope(session, revocations, clock));
 }
 
-Result<Done> admitMutation(const Action& action, const Session& session, const TimeKeeper& clock) {
-  if (!clock.trusted()) {
-    return Refusal{RefusalCode::CLOCK_UNTRUSTED,
-                   "The wall clock jumped; mutations wait until it agrees again."_kj};
-  }
-  if (session.mustObserve) {
-    return Refusal{RefusalCode::REOBSERVE_REQUIRED,
-                   "The last outcome is unknown; observe first."_kj};
-  }
+Result<Done> admitAction(const Action& action, const Session& session) {
   KJ_IF_MAYBE (frame, action.frame()) {
     auto current = session.frames.check(*frame, action.window(), session.generation());
     if (!current.ok()) return current.refusal();
@@ -90,6 +82,18 @@ Result<Done> admitMutation(const Action& action, const Session& session, const T
     }
   }
   return Done{};
+}
+
+Result<Done> admitMutation(const Action& action, const Session& session, const TimeKeeper& clock) {
+  if (!clock.trusted()) {
+    return Refusal{RefusalCode::CLOCK_UNTRUSTED,
+                   "The wall clock jumped; mutations wait until it agrees again."_kj};
+  }
+  if (session.mustObserve) {
+    return Refusal{RefusalCode::REOBSERVE_REQUIRED,
+                   "The last outcome is unknown; observe first."_kj};
+  }
+  return admitAction(action, session);
 }
 
 Result<Done> admitLease(attest::Lease lease, const Hash& hash, const Party& party, Session& session,

@@ -34,9 +34,12 @@ Result<Approved> match(attest::Grant grant, kj::Array<kj::byte> actionBytes, con
 Result<kj::StringPtr> admit(const attest::Grant& grant, const Session& session,
                             const ledger::Revocations& revocations, const Clock& clock);
 
-// Those that concern mutations besides. Refuses CLOCK_UNTRUSTED, REOBSERVE_REQUIRED,
-// UNSUPPORTED_ACTION when the session's helper does not offer the kind or the proof, and what
-// Frames::check refuses.
+// What it is to be done on, and by whom. Refuses UNSUPPORTED_ACTION when the session's helper does
+// not offer the kind or the proof, and what Frames::check refuses.
+Result<Done> admitAction(const Action& action, const Session& session);
+
+// The facts that concern mutations besides. Refuses CLOCK_UNTRUSTED, REOBSERVE_REQUIRED, and as
+// admitAction.
 Result<Done> admitMutation(const Action& action, const Session& session, const TimeKeeper& clock);
 
 // Opens a lease in the session. Refuses POLICY_DENIED when it is for somebody else, NO_ACTIVE_TURN,

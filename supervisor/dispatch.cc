@@ -56,6 +56,7 @@ constexpr bool isHelpersWord(RefusalCode code) {
     case RefusalCode::NO_ACCESSIBILITY_BUS:
     case RefusalCode::NOT_ANSWERING:
     case RefusalCode::ACCESSIBILITY_OFF:
+    case RefusalCode::WARMING_UP:
       return true;
     case RefusalCode::POLICY_DENIED:
     case RefusalCode::POLICY_FORBIDDEN:
@@ -100,20 +101,20 @@ RefusalCode codeFrom(wire::Refusal::Reader refusal) {
 }
 
 constexpr kj::StringPtr READS[] = {"list"_kj, "observe"_kj, "picture"_kj};
+constexpr kj::StringPtr FURTHER_READS[] = {"screenshot"_kj, "zoom"_kj};
 
 bool needsOffer(Proof proof) { return proof != Proof::STRONGEST && proof != Proof::NONE; }
 kj::String nameOfProof(Proof proof) { return kj::str("proof_", nameOf(proof)); }
 
 // Everything that a helper can offer, in the order in which it says so: the reads that every one
-// has, further kinds of action, and ways to prove one.
+// has, the others, further kinds of action, and ways to prove one.
 kj::ArrayPtr<const kj::String> vocabulary() {
   static const auto words = [] {
     kj::Vector<kj::String> out;
     for (auto read : READS) out.add(kj::str(read));
+    for (auto read : FURTHER_READS) out.add(kj::str(read));
     for (auto kind : actionKinds()) {
-      if (std::find(std::begin(READS), std::end(READS), kind) == std::end(READS)) {
-        out.add(kj::str(kind));
-      }
+      if (std::find(out.begin(), out.end(), kind) == out.end()) out.add(kj::str(kind));
     }
     for (auto word : capnp::Schema::from<Proof>().getEnumerants()) {
       auto proof = static_cast<Proof>(word.getOrdinal());
@@ -137,6 +138,23 @@ kj::Maybe<kj::Vector<kj::StringPtr>> offersFrom(capnp::List<wire::Capability>::R
       out.size() >= std::size(READS) && std::equal(std::begin(READS), std::end(READS), out.begin());
   if (!reads) return nullptr;
   return kj::mv(out);
+}
+
+bool isOf(const PictureInfo& info, const FrameId& frame, int32_t x, int32_t y) {
+  KJ_IF_MAYBE (own, info.frame) return *own == frame && info.x == x && info.y == y;
+  return false;
+}
+
+// What a zoom is asked to show; nothing for a screenshot.
+struct Region {
+  FrameId frame;
+  Rect bounds;
+};
+kj::Maybe<Region> zoomedBy(const Action& action) {
+  KJ_IF_MAYBE (point, action.target.tryGet<PointTarget>()) {
+    return Region{point->frame, regionOf(*point, action.act.get<ZoomAct>())};
+  }
+  return nullptr;
 }
 
 // A refusal as the helper sent it, with our own sentence: its text is not passed on.
@@ -278,39 +296,79 @@ kj::Promise<Result<DesktopHeld>> HelperLink::list(kj::Duration within) {
 
 kj::Promise<Result<ObservationHeld>> HelperLink::observe(const WindowRef& window,
                                                          const FrameId& frame, uint64_t epoch,
-                                                         bool picture, kj::Duration within) {
+                                                         const ObserveAct& asked,
+                                                         kj::Duration within) {
   auto request = helper.observeRequest();
   write(window, request.initWindow());
   request.setFrame(bytesOf(frame));
   request.setEpoch(epoch);
-  request.setPicture(picture);
+  write(asked, request.initRequest());
   kj::Promise<Result<ObservationHeld>> call = request.send().then(
-      [window, frame, epoch, picture](capnp::Response<wire::Helper::ObserveResults>&& answer)
-          -> kj::Promise<Result<ObservationHeld>> {
+      [this, window, frame, epoch, pictured = asked.picture](
+          capnp::Response<wire::Helper::ObserveResults>&& answer) -> Result<ObservationHeld> {
         requireStrict(wire::Helper::ObserveResults::Reader(answer));
         auto result = answer.getResult();
-        if (result.isRefusal()) return Result<ObservationHeld>(refusalFrom(result.getRefusal()));
+        if (result.isRefusal()) return refusalFrom(result.getRefusal());
         auto seen = result.getObservation();
         // The frame is ours; a helper that answers with another one is talking about something
         // else.
         auto said = seen.getFrame();
         KJ_REQUIRE(said.getId().asBytes() == bytesOf(frame) && said.getEpoch() == epoch &&
-                   read(said.getWindow()) == window &&
-                   seen.getHasPicture() == answer.hasPicture() &&
-                   (picture || !answer.hasPicture()));
+                   read(said.getWindow()) == window);
+        // Without a grant for pictures not even a picture's hash is passed on.
+        KJ_REQUIRE(seen.getHasPicture() == answer.hasPicture() &&
+                   seen.hasPicture() == answer.hasPicture() && (pictured || !answer.hasPicture()));
         ObservationHeld held;
         held.message->setRoot(seen);
-        if (!answer.hasPicture()) return Result<ObservationHeld>(kj::mv(held));
-        // Fetched here, within the deadline and under the strict reader, so that the host never
-        // talks to a helper.
-        return fetchPicture(answer.getPicture(),
-                            [](Bytes bytes) { return attest::digestOf(bytes); })
-            .then([held = kj::mv(held)](PictureData data) mutable -> Result<ObservationHeld> {
-              held.picture = kj::mv(data);
-              return kj::mv(held);
-            });
+        if (answer.hasPicture()) {
+          held.picture = pictureFrom(seen.getPicture(), answer.getPicture());
+          KJ_REQUIRE(isOf(KJ_ASSERT_NONNULL(held.picture).info, frame, 0, 0));
+        }
+        return kj::mv(held);
       });
   return guarded(kj::mv(call), within);
+}
+
+kj::Promise<Result<PictureHandle>> HelperLink::capture(const Action& action, kj::Duration within) {
+  auto request = helper.captureRequest();
+  write(action, request.initAction());
+  kj::Promise<Result<PictureHandle>> call = request.send().then(
+      [this, asked = zoomedBy(action)](
+          capnp::Response<wire::Helper::CaptureResults>&& answer) -> Result<PictureHandle> {
+        requireStrict(wire::Helper::CaptureResults::Reader(answer));
+        auto result = answer.getResult();
+        if (result.isRefusal()) return refusalFrom(result.getRefusal());
+        KJ_REQUIRE(answer.hasPicture());
+        auto taken = pictureFrom(result.getPicture(), answer.getPicture());
+        KJ_IF_MAYBE (region, asked) {
+          KJ_REQUIRE(isOf(taken.info, region->frame, region->bounds.x, region->bounds.y) &&
+                     taken.info.width == region->bounds.width &&
+                     taken.info.height == region->bounds.height);
+        } else {
+          KJ_REQUIRE(taken.info.frame == nullptr);
+        }
+        return kj::mv(taken);
+      });
+  return guarded(kj::mv(call), within);
+}
+
+// Fetched whole, within the deadline and under the strict reader, so that the host never talks to a
+// helper.
+kj::Promise<Result<kj::Maybe<Png>>> HelperLink::png(PictureHandle picture, kj::Duration within) {
+  KJ_REQUIRE(picture.generation == generation());
+  PlainHash hash = [](Bytes bytes) { return attest::digestOf(bytes); };
+  auto call =
+      fetchPng(kj::mv(picture.client), picture.info, kj::mv(hash)).then([](kj::Maybe<Png> png) {
+        return Result<kj::Maybe<Png>>(kj::mv(png));
+      });
+  return guarded(kj::mv(call), within);
+}
+
+PictureHandle HelperLink::pictureFrom(wire::PictureInfo::Reader from,
+                                      wire::Picture::Client client) const {
+  auto info = read(from);
+  KJ_REQUIRE(isPossible(info));
+  return {kj::mv(info), generation(), kj::mv(client)};
 }
 
 kj::Promise<Result<PreparedHandle>> HelperLink::prepare(const Action& action, const Hash& nonce,

@@ -46,9 +46,23 @@ struct Lost {           // Sent or perhaps sent, and no complete answer.
 };
 using Performed = kj::OneOf<FactsHeld, RefusedBySelf, NothingSent, Lost>;
 
+// A picture that a helper took and keeps. What it is, is as it said when it took it.
+class PictureHandle {
+ public:
+  PictureHandle(PictureInfo info, uint64_t generation, wire::Picture::Client client)
+      : info(kj::mv(info)), generation(generation), client(kj::mv(client)) {}
+
+  PictureInfo info;
+  uint64_t generation;  // Of that helper.
+
+ private:
+  friend class HelperLink;
+  wire::Picture::Client client;
+};
+
 // An observation, and the picture that goes with it.
 struct ObservationHeld : Held<wire::Observation> {
-  kj::Maybe<PictureData> picture;
+  kj::Maybe<PictureHandle> picture;
 };
 using DesktopHeld = Held<wire::Desktop>;
 using StatusHeld = Held<wire::HelperStatus>;
@@ -88,7 +102,11 @@ class HelperLink {
   kj::Promise<Result<StatusHeld>> status(kj::Duration within);
   kj::Promise<Result<DesktopHeld>> list(kj::Duration within);
   kj::Promise<Result<ObservationHeld>> observe(const WindowRef& window, const FrameId& frame,
-                                               uint64_t epoch, bool picture, kj::Duration within);
+                                               uint64_t epoch, const ObserveAct& request,
+                                               kj::Duration within);
+  kj::Promise<Result<PictureHandle>> capture(const Action& action, kj::Duration within);
+  // Of a picture that this helper took. Nothing when it says that there is none.
+  kj::Promise<Result<kj::Maybe<Png>>> png(PictureHandle picture, kj::Duration within);
 
   // Refuses like a read.
   kj::Promise<Result<PreparedHandle>> prepare(const Action& action, const Hash& nonce,
@@ -99,6 +117,7 @@ class HelperLink {
   kj::Promise<Performed> perform(PreparedHandle prepared, kj::Duration within);
 
  private:
+  PictureHandle pictureFrom(wire::PictureInfo::Reader from, wire::Picture::Client client) const;
   Result<Done> compareHello(wire::HelperHello::Reader hello, const attest::Image& image);
   template <typename T>
   kj::Promise<Result<T>> guarded(kj::Promise<Result<T>> call, kj::Duration within);

@@ -56,23 +56,59 @@ void writeDone(Supervisor& supervisor, kj::Maybe<Session&> session, const Result
   }
 }
 
-// A picture that the supervisor holds; it lives as long as the host keeps the capability.
+// A picture that a helper holds, until its PNG is asked for; then the supervisor holds that, for as
+// long as the host keeps the capability.
 class PicturePort final : public Strict<wire::Picture> {
  public:
-  explicit PicturePort(PictureData picture) : picture(kj::mv(picture)) {}
+  PicturePort(Supervisor& supervisor, kj::Own<Session> session, PictureHandle picture)
+      : supervisor(supervisor),
+        session(kj::mv(session)),
+        about(picture.info),
+        picture(kj::mv(picture)) {}
 
  protected:
   kj::Promise<void> info(InfoContext context) override {
-    picture.writeInfo(context.getResults().initInfo());
-    return kj::READY_NOW;
-  }
-  kj::Promise<void> read(ReadContext context) override {
-    context.getResults().setBytes(picture.piece(context.getParams().getOffset()));
+    write(about, context.getResults().initInfo());
     return kj::READY_NOW;
   }
 
+  kj::Promise<void> png(PngContext context) override {
+    context.allowCancellation();
+    return fetched().then([this, context]() mutable {
+      auto results = context.getResults();
+      KJ_IF_MAYBE (made, file) {
+        results.setSize(made->bytes.size());
+        results.setDigest(bytesOf(made->digest));
+      }
+    });
+  }
+
+  kj::Promise<void> read(ReadContext context) override {
+    context.allowCancellation();
+    return fetched().then([this, context]() mutable {
+      auto offset = context.getParams().getOffset();
+      KJ_IF_MAYBE (made, file) context.getResults().setBytes(made->piece(offset));
+    });
+  }
+
  private:
-  PictureData picture;
+  // Whether or not there is one, the helper is asked once and then holds it no longer.
+  kj::Promise<void> fetched() {
+    KJ_IF_MAYBE (held, picture) {
+      return supervisor.png(*session, *held).then([this](Result<kj::Maybe<Png>> answer) {
+        if (picture == nullptr) return;
+        if (answer.ok()) file = kj::mv(*answer);
+        picture = nullptr;
+      });
+    }
+    return kj::READY_NOW;
+  }
+
+  Supervisor& supervisor;
+  kj::Own<Session> session;
+  PictureInfo about;
+  kj::Maybe<PictureHandle> picture;
+  kj::Maybe<Png> file;
 };
 
 // Every call that takes time lets itself be withdrawn: a call is not what keeps its operation
@@ -126,8 +162,26 @@ class SessionPort final : public Strict<wire::Session> {
           auto result = results.initResult();
           if (!seen.ok()) return refuse(seen.refusal(), name, result.initRefusal());
           result.setObservation(seen->get());
-          KJ_IF_MAYBE (picture, seen->picture)
-            results.setPicture(kj::heap<PicturePort>(kj::mv(*picture)));
+          KJ_IF_MAYBE (picture, seen->picture) results.setPicture(hand(kj::mv(*picture)));
+        });
+  }
+
+  kj::Promise<void> capture(CaptureContext context) override {
+    context.allowCancellation();
+    auto asked = take(context.getParams().getSubmission());
+    context.releaseParams();
+    if (!asked.submission.ok()) {
+      refuse(asked.submission.refusal(), asked.name,
+             context.getResults().initResult().initRefusal());
+      return kj::READY_NOW;
+    }
+    return supervisor.capture(*session, kj::mv(*asked.submission))
+        .then([this, context, name = kj::mv(asked.name)](Result<PictureHandle> taken) mutable {
+          auto results = context.getResults();
+          auto result = results.initResult();
+          if (!taken.ok()) return refuse(taken.refusal(), name, result.initRefusal());
+          write(taken->info, result.initPicture());
+          results.setPicture(hand(kj::mv(*taken)));
         });
   }
 
@@ -194,6 +248,10 @@ class SessionPort final : public Strict<wire::Session> {
     auto submission = readSubmission(from);
     auto name = submission.ok() ? RequestName::of(*submission) : RequestName();
     return {kj::mv(name), kj::mv(submission)};
+  }
+
+  wire::Picture::Client hand(PictureHandle picture) {
+    return kj::heap<PicturePort>(supervisor, kj::addRef(*session), kj::mv(picture));
   }
 
   void refuse(const Refusal& refusal, const RequestName& request, wire::HostRefusal::Builder to) {

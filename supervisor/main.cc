@@ -18,14 +18,16 @@ namespace {
 constexpr int HOST_SOCKET = 3;
 constexpr kj::StringPtr HELPER_FILE = "praefectus-desktop-linux"_kj;
 
-// The desktop helper's whole environment: how to reach the display and the buses, and nothing else.
-kj::Array<launch::RoleEntry> roleTable() {
+// The desktop helper's whole environment: how to reach the display and the buses, whether it may
+// switch accessibility on, and nothing else.
+kj::Array<launch::RoleEntry> roleTable(bool enableAccessibility) {
   kj::Vector<kj::String> environment;
-  for (const char* name :
-       {"DISPLAY", "XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "HOME"}) {
+  for (const char* name : {"DISPLAY", "XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS",
+                           "DBUS_SYSTEM_BUS_ADDRESS", "XDG_RUNTIME_DIR", "HOME"}) {
     const char* value = getenv(name);
     if (value != nullptr) environment.add(kj::str(name, "=", value));
   }
+  if (enableAccessibility) environment.add(kj::str("PRAEFECTUS_ACCESSIBILITY=on"));
   environment.add(kj::str("LANG=C.UTF-8"));
   auto table = kj::heapArrayBuilder<launch::RoleEntry>(1);
   table.add(launch::RoleEntry{Role::DESKTOP, environment.releaseAsArray()});
@@ -69,6 +71,9 @@ class Main {
                "host is gone.")
         .addOptionWithArg({"ledger"}, KJ_BIND_METHOD(*this, setLedger), "<folder>",
                           "a ledger made by create")
+        .addOption({"enable-accessibility"}, KJ_BIND_METHOD(*this, setAccessibility),
+                   "let helpers switch applications' accessibility on where it is off; each puts "
+                   "back what it switched when it ends")
         .callAfterParsing(KJ_BIND_METHOD(*this, serve))
         .build();
   }
@@ -76,6 +81,11 @@ class Main {
   kj::MainBuilder::Validity setLedger(kj::StringPtr folder) {
     if (folder.size() == 0) return "the ledger's folder must be named";
     ledgerFolder = folder;
+    return true;
+  }
+
+  kj::MainBuilder::Validity setAccessibility() {
+    enableAccessibility = true;
     return true;
   }
 
@@ -120,7 +130,7 @@ class Main {
 
     // Before any thread, any secret, and our own confinement: children would inherit all three.
     uint32_t launcherPid = 0;
-    auto table = roleTable();
+    auto table = roleTable(enableAccessibility);
     auto launcherSocket = launch::Launcher::fork(table, launcherPid);
     auto image = kj::str(ownFolder(), "/", HELPER_FILE);
     giveUp();
@@ -156,6 +166,7 @@ class Main {
 
   kj::ProcessContext& context;
   kj::StringPtr ledgerFolder;
+  bool enableAccessibility = false;
   attest::KeyRing ring;
 };
 

@@ -14,6 +14,8 @@
 
 #include "ipc/bounds.h"
 
+#include <algorithm>
+
 namespace praefectus {
 
 struct Operation {
@@ -264,7 +266,7 @@ kj::Own<Answer> Supervisor::carryOut(Operation& op, kj::WaitScope& wait) {
   bool ofWindow = !op.action().target.is<DesktopTarget>();
   if (ofWindow && answer->refusal == nullptr && !session.mustObserve && !session.closed &&
       !performed.is<NothingSent>()) {
-    auto fresh = look(session, op.action().window(), false, clock.bootMs() + READ_MS, wait);
+    auto fresh = look(session, op.action().window(), ObserveAct(), clock.bootMs() + READ_MS, wait);
     if (fresh.ok()) {
       answer->fresh = kj::mv(*fresh);
     } else {
@@ -349,10 +351,10 @@ Result<kj::StringPtr> Supervisor::admitted(const attest::Grant& grant,
 
 // Reads change nothing and are not recorded. Their grants count uses, in memory.
 Result<Approved> Supervisor::approveRead(const Session& session, Submission& submission,
-                                         kj::StringPtr kind) {
+                                         std::initializer_list<kj::StringPtr> kinds) {
   auto approved = approve(session, submission);
   if (!approved.ok()) return approved.refusal();
-  if (approved->action.kind() != kind) {
+  if (std::find(kinds.begin(), kinds.end(), approved->action.kind()) == kinds.end()) {
     return Refusal{RefusalCode::MALFORMED, "This action is not what is asked for."_kj};
   }
   auto lease = admitted(approved->grant, session);
@@ -396,22 +398,25 @@ Result<HelperLink*> Supervisor::helperFor(Session& session, uint64_t deadline,
 }
 
 // A read that waited for its turn, or for a helper, is asked again for what ages.
-Result<HelperLink*> Supervisor::helperForRead(Session& session, const attest::Grant& grant,
+Result<HelperLink*> Supervisor::helperForRead(Session& session, const Approved& read,
                                               uint64_t deadline, kj::WaitScope& wait) {
   auto helper = helperFor(session, deadline, wait);
   if (!helper.ok()) return helper;
-  auto lease = admitted(grant, session);
+  auto lease = admitted(read.grant, session);
   if (!lease.ok()) return lease.refusal();
+  auto fit = admitAction(read.action, session);
+  if (!fit.ok()) return fit.refusal();
   return helper;
 }
 
-Result<ObservationHeld> Supervisor::look(Session& session, const WindowRef& window, bool picture,
-                                         uint64_t deadline, kj::WaitScope& wait) {
+Result<ObservationHeld> Supervisor::look(Session& session, const WindowRef& window,
+                                         const ObserveAct& request, uint64_t deadline,
+                                         kj::WaitScope& wait) {
   auto helper = helperFor(session, deadline, wait);
   if (!helper.ok()) return helper.refusal();
   auto frame = session.frames.draw();
   auto seen =
-      (*helper)->observe(window, frame.id, frame.epoch, picture, remaining(deadline)).wait(wait);
+      (*helper)->observe(window, frame.id, frame.epoch, request, remaining(deadline)).wait(wait);
   if (!seen.ok()) {
     session.frames.voidAll();
     return seen.refusal();
@@ -422,27 +427,48 @@ Result<ObservationHeld> Supervisor::look(Session& session, const WindowRef& wind
 }
 
 kj::Promise<Result<ObservationHeld>> Supervisor::observe(Session& session, Submission submission) {
-  auto approved = approveRead(session, submission, "observe");
+  auto approved = approveRead(session, submission, {"observe"_kj});
   if (!approved.ok()) return Result<ObservationHeld>(approved.refusal());
   return inTurn<ObservationHeld>(
       session, [this, deadline = readDeadline(*approved), read = kj::mv(*approved)](
                    Session& own, kj::WaitScope& wait) {
-        auto helper = helperForRead(own, read.grant, deadline, wait);
+        auto helper = helperForRead(own, read, deadline, wait);
         if (!helper.ok()) return Result<ObservationHeld>(helper.refusal());
-        bool picture = read.action.act.get<ObserveAct>().picture;
-        return look(own, read.action.window(), picture, deadline, wait);
+        return look(own, read.action.window(), read.action.act.get<ObserveAct>(), deadline, wait);
       });
 }
 
 kj::Promise<Result<DesktopHeld>> Supervisor::list(Session& session, Submission submission) {
-  auto approved = approveRead(session, submission, "list");
+  auto approved = approveRead(session, submission, {"list"_kj});
   if (!approved.ok()) return Result<DesktopHeld>(approved.refusal());
-  return inTurn<DesktopHeld>(
-      session, [this, deadline = readDeadline(*approved), grant = kj::mv(approved->grant)](
+  return inTurn<DesktopHeld>(session,
+                             [this, deadline = readDeadline(*approved), read = kj::mv(*approved)](
+                                 Session& own, kj::WaitScope& wait) {
+                               auto helper = helperForRead(own, read, deadline, wait);
+                               if (!helper.ok()) return Result<DesktopHeld>(helper.refusal());
+                               return (*helper)->list(remaining(deadline)).wait(wait);
+                             });
+}
+
+kj::Promise<Result<PictureHandle>> Supervisor::capture(Session& session, Submission submission) {
+  auto approved = approveRead(session, submission, {"screenshot"_kj, "zoom"_kj});
+  if (!approved.ok()) return Result<PictureHandle>(approved.refusal());
+  return inTurn<PictureHandle>(
+      session, [this, deadline = readDeadline(*approved), read = kj::mv(*approved)](
                    Session& own, kj::WaitScope& wait) {
-        auto helper = helperForRead(own, grant, deadline, wait);
-        if (!helper.ok()) return Result<DesktopHeld>(helper.refusal());
-        return (*helper)->list(remaining(deadline)).wait(wait);
+        auto helper = helperForRead(own, read, deadline, wait);
+        if (!helper.ok()) return Result<PictureHandle>(helper.refusal());
+        return (*helper)->capture(read.action, remaining(deadline)).wait(wait);
+      });
+}
+
+kj::Promise<Result<kj::Maybe<Png>>> Supervisor::png(Session& session, PictureHandle picture) {
+  return inTurn<kj::Maybe<Png>>(
+      session,
+      [picture = kj::mv(picture)](Session& own,
+                                  kj::WaitScope& wait) mutable -> Result<kj::Maybe<Png>> {
+        if (own.generation() != picture.generation) return kj::Maybe<Png>();
+        return KJ_ASSERT_NONNULL(own.liveHelper()).png(kj::mv(picture), bounds::READ).wait(wait);
       });
 }
 

@@ -10,6 +10,8 @@
 #include <kj/map.h>
 #include <kj/refcount.h>
 
+#include <initializer_list>
+
 namespace praefectus {
 
 // One request as the host sent it: a signed grant, and the bytes of the action whose hash it names.
@@ -99,6 +101,10 @@ class Supervisor final : private kj::TaskSet::ErrorHandler {
   // Reads. Refuse as grants, admission and the helper do.
   kj::Promise<Result<DesktopHeld>> list(Session& session, Submission submission);
   kj::Promise<Result<ObservationHeld>> observe(Session& session, Submission submission);
+  kj::Promise<Result<PictureHandle>> capture(Session& session, Submission submission);
+  // Of a picture that was read in this session: what was seen may be looked at for as long as the
+  // helper that took it lives. Nothing when there is none.
+  kj::Promise<Result<kj::Maybe<Png>>> png(Session& session, PictureHandle picture);
   kj::Promise<Result<StatusHeld>> capabilities(Session& session);
 
   // A mutation, at most once.
@@ -137,12 +143,13 @@ class Supervisor final : private kj::TaskSet::ErrorHandler {
   Party party() const { return {ledger.id(), subject}; }
   Result<Approved> approve(const Session& session, Submission& submission) const;
   Result<kj::StringPtr> admitted(const attest::Grant& grant, const Session& session) const;
-  Result<Approved> approveRead(const Session& session, Submission& submission, kj::StringPtr kind);
+  Result<Approved> approveRead(const Session& session, Submission& submission,
+                               std::initializer_list<kj::StringPtr> kinds);
   Result<Done> countUse(const attest::Grant& grant);
   Result<HelperLink*> helperFor(Session& session, uint64_t deadline, kj::WaitScope& wait);
-  Result<HelperLink*> helperForRead(Session& session, const attest::Grant& grant, uint64_t deadline,
+  Result<HelperLink*> helperForRead(Session& session, const Approved& read, uint64_t deadline,
                                     kj::WaitScope& wait);
-  Result<ObservationHeld> look(Session& session, const WindowRef& window, bool picture,
+  Result<ObservationHeld> look(Session& session, const WindowRef& window, const ObserveAct& request,
                                uint64_t deadline, kj::WaitScope& wait);
   template <typename Work>
   kj::PromiseForResult<Work, kj::WaitScope&> inFiber(Work work);

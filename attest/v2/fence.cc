@@ -57,7 +57,7 @@ kj::String fingerprintOf(kj::StringPtr elementId, const Element& element) {
 
 kj::String contentOf(const Observation& observation, kj::StringPtr observationId) {
   kj::String picture = kj::str("null");
-  KJ_IF_MAYBE (png, observation.picture) picture = canonicalText(sha256(*png));
+  KJ_IF_MAYBE (png, observation.png) picture = canonicalText(sha256(*png));
   kj::Vector<kj::String> fingerprints(observation.elements.size());
   for (size_t i = 0; i < observation.elements.size(); ++i) {
     auto& element = observation.elements[i];

@@ -8,8 +8,10 @@ namespace praefectus::accessibility {
 struct AccessibleWindow {
   ObjectRef ref;
   kj::String title;
-  kj::Maybe<Rect> extents;  // Window coordinates: only the size means something.
-  kj::Maybe<Rect> screen;   // Read only to tell windows of one title apart; never from GTK 4.
+  kj::Maybe<Rect> extents;  // Only the size means something.
+  // Read only to tell windows of one process and title apart; the first never from GTK 4.
+  kj::Maybe<Rect> screen;
+  kj::Maybe<int32_t> children;
 };
 
 struct AccessibleApplication {
@@ -18,6 +20,7 @@ struct AccessibleApplication {
   kj::String name;
   Toolkit toolkit;
   bool answering = true;
+  bool cut = false;  // It has more windows than were read.
   kj::Vector<AccessibleWindow> windows;
 };
 

@@ -9,8 +9,9 @@ constexpr kj::StringPtr LAYOUT = "a((so)(so)(so)iiassusau)"_kj;
 
 }  // namespace
 
-void ItemCache::take(const dbus::Reply& reply, kj::StringPtr bus) {
+bool ItemCache::take(const dbus::Reply& reply, kj::StringPtr bus) {
   auto read = reply.decode(LAYOUT, [this, bus](dbus::Reader& reader) {
+    kj::HashSet<kj::String> repeated;
     size_t end = reader.array(8);
     while (reader.more(end)) {
       reader.structure();
@@ -26,9 +27,12 @@ void ItemCache::take(const dbus::Reply& reply, kj::StringPtr bus) {
       reader.text();
       item.stateBits = readStates(reader);
       if (object.bus != bus) continue;
-      // A repeated path is a broken cache: the first one stays, and the count will not fit.
-      bool repeated = items.find(object.path) != nullptr;
-      if (repeated) continue;
+      // Of a path that stands for two objects nothing is believed: it is asked itself.
+      bool again = items.erase(object.path) || repeated.contains(object.path);
+      if (again) {
+        if (!repeated.contains(object.path)) repeated.insert(kj::mv(object.path));
+        continue;
+      }
       if (parent.bus == bus) {
         auto& siblings = children.findOrCreate(parent.path, [&]() {
           return kj::HashMap<kj::String, kj::Vector<Child>>::Entry{kj::str(parent.path), {}};
@@ -43,6 +47,7 @@ void ItemCache::take(const dbus::Reply& reply, kj::StringPtr bus) {
     items.clear();
     children.clear();
   }
+  return read != nullptr;
 }
 
 bool ItemCache::fill(Node& node) const {
@@ -53,6 +58,7 @@ bool ItemCache::fill(Node& node) const {
     node.interfaces = item->interfaces;
     node.childCount = item->childCount;
     node.known = true;
+    node.cached = true;
     return true;
   }
   return false;

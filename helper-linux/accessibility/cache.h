@@ -9,9 +9,11 @@ namespace praefectus::accessibility {
 
 class ItemCache {
  public:
-  // Takes a GetItems reply. Another layout than at-spi2-atk's and GTK 4's (Qt's, for one) leaves
-  // the cache empty: everything is then walked.
-  void take(const dbus::Reply& reply, kj::StringPtr bus);
+  // Takes a GetItems reply; whether it was one. Another layout than at-spi2-atk's and GTK 4's
+  // (Qt's, for one) leaves the cache empty: everything is then walked.
+  bool take(const dbus::Reply& reply, kj::StringPtr bus);
+
+  bool holds(kj::StringPtr path) const { return items.find(path) != nullptr; }
 
   // Fills the basics of a node that the cache knows.
   bool fill(Node& node) const;
@@ -25,7 +27,7 @@ class ItemCache {
     uint32_t role = 0;
     kj::String name;
     uint64_t stateBits = 0;
-    uint8_t interfaces = 0;
+    Interfaces interfaces = 0;
     int32_t childCount = -1;
   };
   struct Child {

@@ -25,8 +25,10 @@ bool isReal(const Rect& rect) {
   return rect.x != INT_MIN && rect.y != INT_MIN && rect.width > 0 && rect.height > 0;
 }
 
-bool mayShow(const Node& node, const Toolkit& toolkit) {
-  return node.has(toolkit.isGtk4() ? state::VISIBLE : state::SHOWING);
+// GTK 4 says of every box and label that it has actions: those of whatever holds it. What takes
+// them itself can have the focus.
+bool mayAct(const Node& node, const Toolkit& toolkit) {
+  return node.offers(ACTION) && (!toolkit.isGtk4() || node.has(state::FOCUSABLE));
 }
 
 kj::Promise<void> readText(Objects& objects, const ObjectRef& object, Node& node,
@@ -55,7 +57,7 @@ kj::Promise<void> readInnerText(Objects& objects, Node& node, kj::TimePoint dead
           auto object = kj::heap<ObjectRef>(kj::mv(*found));
           auto reading = objects.interfaces(*object, deadline)
                              .then([&objects, &node, &object = *object,
-                                    deadline](Answered<uint8_t>&& faces) -> kj::Promise<void> {
+                                    deadline](Answered<uint32_t>&& faces) -> kj::Promise<void> {
                                if ((faces.value.orDefault(0) & TEXT) == 0) return kj::READY_NOW;
                                return readText(objects, object, node, deadline);
                              });
@@ -100,6 +102,10 @@ bool isSettable(const Node& node, const Toolkit& toolkit) {
   return valuedAs(node) == Valued::NUMBER || node.has(state::EDITABLE);
 }
 
+bool mayShow(const Node& node, const Toolkit& toolkit) {
+  return node.has(toolkit.isGtk4() ? state::VISIBLE : state::SHOWING);
+}
+
 bool isShowing(const Node& node, const Toolkit& toolkit) {
   if (toolkit.isGtk4()) return node.has(state::VISIBLE) && node.extents != nullptr;
   return node.has(state::SHOWING);
@@ -113,10 +119,19 @@ kj::Promise<void> readBasics(Objects& objects, Node& node, kj::TimePoint deadlin
   parts.add(into(node, objects.states(node.ref, deadline),
                  [&](uint64_t bits) { node.stateBits = bits; }));
   parts.add(into(node, objects.interfaces(node.ref, deadline),
-                 [&](uint8_t bits) { node.interfaces = bits; }));
+                 [&](uint32_t bits) { node.interfaces = bits; }));
   parts.add(into(node, objects.childCount(node.ref, deadline),
                  [&](int32_t count) { node.childCount = count; }));
   return kj::joinPromises(parts.finish()).then([&node]() { node.known = true; });
+}
+
+kj::Promise<void> readExtents(Objects& objects, const Toolkit& toolkit, Node& node,
+                              kj::TimePoint deadline) {
+  node.extents = nullptr;
+  if (!node.offers(COMPONENT)) return kj::READY_NOW;
+  return into(node, objects.extents(node.ref, toolkit.space(), deadline), [&](Rect rect) {
+    if (isReal(rect)) node.extents = rect;
+  });
 }
 
 kj::Promise<void> readValue(Objects& objects, const Toolkit& toolkit, Node& node,
@@ -147,20 +162,24 @@ kj::Promise<void> readDetails(Objects& objects, const Toolkit& toolkit, Node& no
   node.extents = nullptr;
   node.actions.clear();
   node.value = NoValue();
+  node.accessibleId = kj::String();
+  node.domId = kj::String();
   if (!mayShow(node, toolkit)) return kj::READY_NOW;
   kj::Vector<kj::Promise<void>> parts(4);
-  if (node.offers(COMPONENT)) {
-    parts.add(
-        into(node, objects.extents(node.ref, CoordinateSpace::WINDOW, deadline), [&](Rect rect) {
-          if (isReal(rect)) node.extents = rect;
-        }));
-  }
-  if (node.offers(ACTION)) {
-    parts.add(into(node, objects.actions(node.ref, deadline),
-                   [&](kj::Vector<kj::String>&& names) { node.actions = kj::mv(names); }));
+  parts.add(readExtents(objects, toolkit, node, deadline));
+  if (mayAct(node, toolkit)) {
+    auto names = toolkit.isGtk4() ? objects.actionsOfGtk4(node.ref, deadline)
+                                  : objects.actions(node.ref, deadline);
+    parts.add(into(node, kj::mv(names),
+                   [&](kj::Vector<kj::String>&& found) { node.actions = kj::mv(found); }));
   }
   parts.add(readValue(objects, toolkit, node, deadline));
-  if (toolkit.hasIds() && (node.interfaces & (ACTION | EDITABLE_TEXT | VALUE)) != 0) {
+  bool actionable = node.offers(ACTION | EDITABLE_TEXT | VALUE);
+  if (actionable && toolkit.isChromium()) {
+    parts.add(into(node, objects.domId(node.ref, deadline),
+                   [&](kj::String&& id) { node.domId = kj::mv(id); }));
+  }
+  if (actionable && toolkit.hasIds()) {
     // Many objects have no such property: that is no fault of theirs.
     parts.add(objects.accessibleId(node.ref, deadline).then([&node](Answered<kj::String>&& answer) {
       KJ_IF_MAYBE (id, answer.value) node.accessibleId = kj::mv(*id);

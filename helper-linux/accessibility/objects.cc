@@ -13,6 +13,7 @@ constexpr kj::StringPtr ACCESSIBLE = "org.a11y.atspi.Accessible"_kj;
 constexpr kj::StringPtr APPLICATION = "org.a11y.atspi.Application"_kj;
 constexpr kj::StringPtr ACTION_FACE = "org.a11y.atspi.Action"_kj;
 constexpr kj::StringPtr COMPONENT_FACE = "org.a11y.atspi.Component"_kj;
+constexpr kj::StringPtr DOCUMENT_FACE = "org.a11y.atspi.Document"_kj;
 constexpr kj::StringPtr EDITABLE_FACE = "org.a11y.atspi.EditableText"_kj;
 constexpr kj::StringPtr TEXT_FACE = "org.a11y.atspi.Text"_kj;
 constexpr kj::StringPtr VALUE_FACE = "org.a11y.atspi.Value"_kj;
@@ -22,8 +23,16 @@ constexpr kj::StringPtr BUS = "org.freedesktop.DBus"_kj;
 // More than any control offers; a list beyond it is not a list of actions.
 constexpr int32_t ACTIONS = 32;
 
-// Names remembered; forgetting them costs one call each.
-constexpr size_t APPLICATIONS_AWAKE = 1024;
+// Names of connections that are remembered; forgetting them costs one call each.
+constexpr size_t REMEMBERED = 1024;
+
+// What is listened to: everything that can change what an observation holds.
+constexpr kj::StringPtr EVENTS = "object:"_kj;
+
+void remember(kj::HashSet<kj::String>& names, kj::StringPtr name) {
+  if (names.size() >= REMEMBERED) names.clear();
+  if (!names.contains(name)) names.insert(kj::str(name));
+}
 
 uint32_t readUint32(Reader& reader) { return reader.uint32(); }
 int32_t readInt32(Reader& reader) { return reader.int32(); }
@@ -85,8 +94,8 @@ uint64_t readStates(Reader& reader) {
   return out;
 }
 
-uint8_t readInterfaces(Reader& reader) {
-  uint8_t out = 0;
+uint32_t readInterfaces(Reader& reader) {
+  uint32_t out = 0;
   size_t end = reader.array(4);
   while (reader.more(end)) out |= interfaceBit(reader.text());
   return out;
@@ -133,7 +142,7 @@ kj::Promise<Answered<uint64_t>> Objects::states(const ObjectRef& object, Deadlin
   return ask(object, ACCESSIBLE, "GetState", {}, "au", deadline, readStates);
 }
 
-kj::Promise<Answered<uint8_t>> Objects::interfaces(const ObjectRef& object, Deadline deadline) {
+kj::Promise<Answered<uint32_t>> Objects::interfaces(const ObjectRef& object, Deadline deadline) {
   return ask(object, ACCESSIBLE, "GetInterfaces", {}, "as", deadline, readInterfaces);
 }
 
@@ -167,31 +176,97 @@ kj::Promise<Answered<kj::String>> Objects::accessibleId(const ObjectRef& object,
   return property(object, ACCESSIBLE, "AccessibleId", "s", deadline, readText);
 }
 
+// The first of the named attributes that there is, or "".
+template <typename... Names>
+auto attributeReader(Names... wanted) {
+  return [=](Reader& reader) {
+    kj::String out;
+    size_t end = reader.array(8);
+    while (reader.more(end)) {
+      reader.structure();
+      auto key = reader.text();
+      auto value = reader.text();
+      if (out.size() == 0 && (... || (key == wanted))) out = kj::str(value);
+    }
+    return out;
+  };
+}
+
+kj::Promise<Answered<kj::String>> Objects::domId(const ObjectRef& object, Deadline deadline) {
+  return ask(object, ACCESSIBLE, "GetAttributes", {}, "a{ss}", deadline, attributeReader("id"_kj));
+}
+
+kj::Promise<Answered<kj::String>> Objects::documentUrl(const ObjectRef& object, Deadline deadline) {
+  // Chromium says URI, others DocURL.
+  return ask(object, DOCUMENT_FACE, "GetAttributes", {}, "a{ss}", deadline,
+             attributeReader("DocURL"_kj, "URI"_kj));
+}
+
+kj::Promise<Answered<kj::String>> Objects::actionName(const ObjectRef& object, int32_t index,
+                                                      Deadline deadline) {
+  Arguments arguments;
+  arguments.int32(index);
+  return ask(object, ACTION_FACE, "GetName", arguments, "s", deadline, readText);
+}
+
+// All of them, or nothing.
+kj::Promise<Answered<kj::Vector<kj::String>>> Objects::together(
+    kj::Array<kj::Promise<Answered<kj::String>>> asked) {
+  return kj::joinPromises(kj::mv(asked)).then([](kj::Array<Answered<kj::String>>&& answers) {
+    kj::Vector<kj::String> names;
+    for (auto& answer : answers) {
+      KJ_IF_MAYBE (name, answer.value) {
+        names.add(kj::mv(*name));
+      } else {
+        return Answered<kj::Vector<kj::String>>{nullptr, answer.end};
+      }
+    }
+    return Answered<kj::Vector<kj::String>>{kj::mv(names), dbus::End::REPLIED};
+  });
+}
+
 kj::Promise<Answered<kj::Vector<kj::String>>> Objects::actions(const ObjectRef& object,
                                                                Deadline deadline) {
   using Names = Answered<kj::Vector<kj::String>>;
   return property(object, ACTION_FACE, "NActions", "i", deadline, readInt32)
       .then([this, &object, deadline](Answered<int32_t>&& count) -> kj::Promise<Names> {
         if (count.value == nullptr) return Names{nullptr, count.end};
-        auto asked = kj::Vector<kj::Promise<Answered<kj::String>>>();
+        kj::Vector<kj::Promise<Answered<kj::String>>> asked;
         for (int32_t i = 0; i < kj::min(count.value.orDefault(0), ACTIONS); ++i) {
-          Arguments arguments;
-          arguments.int32(i);
-          asked.add(ask(object, ACTION_FACE, "GetName", arguments, "s", deadline, readText));
+          asked.add(actionName(object, i, deadline));
         }
-        return kj::joinPromises(asked.releaseAsArray())
-            .then([](kj::Array<Answered<kj::String>>&& answers) {
-              kj::Vector<kj::String> names;
-              for (auto& answer : answers) {
-                KJ_IF_MAYBE (name, answer.value) {
-                  names.add(kj::mv(*name));
-                } else {
-                  return Names{nullptr, answer.end};
-                }
-              }
-              return Names{kj::mv(names), dbus::End::REPLIED};
-            });
+        return together(asked.releaseAsArray());
       });
+}
+
+kj::Promise<Answered<kj::Vector<kj::String>>> Objects::actionsOfGtk4(const ObjectRef& object,
+                                                                     Deadline deadline) {
+  using Names = Answered<kj::Vector<kj::String>>;
+  auto first = ask(object, ACTION_FACE, "GetActions", {}, "a(sss)", deadline, [](Reader& reader) {
+    kj::Vector<kj::String> names;
+    size_t end = reader.array(8);
+    while (reader.more(end)) {
+      reader.structure();
+      names.add(kj::str(reader.text()));
+      reader.text();
+      reader.text();
+    }
+    return names;
+  });
+  return first.then([this, &object, deadline](Names&& answer) -> kj::Promise<Names> {
+    KJ_IF_MAYBE (names, answer.value) {
+      kj::Vector<kj::Promise<Answered<kj::String>>> asked;
+      for (size_t i = 0; i < kj::min(names->size(), static_cast<size_t>(ACTIONS)); ++i) {
+        if ((*names)[i].findFirst('.') != nullptr) {
+          asked.add(Answered<kj::String>{kj::mv((*names)[i]), dbus::End::REPLIED});
+        } else {
+          asked.add(actionName(object, static_cast<int32_t>(i), deadline));
+        }
+      }
+      return together(asked.releaseAsArray());
+    }
+    return Names{nullptr, answer.end};
+  });
 }
 
 kj::Promise<Answered<Rect>> Objects::extents(const ObjectRef& object, CoordinateSpace space,
@@ -228,29 +303,43 @@ kj::Promise<Answered<kj::String>> Objects::toolkitVersion(const ObjectRef& appli
 }
 
 kj::Promise<Answered<uint32_t>> Objects::processOf(kj::StringPtr busName, Deadline deadline) {
+  KJ_IF_MAYBE (known, processes.find(busName)) {
+    return Answered<uint32_t>{*known, dbus::End::REPLIED};
+  }
   Arguments arguments;
   arguments.text(busName);
   return ask(BUS, "/org/freedesktop/DBus", BUS, "GetConnectionUnixProcessID", arguments, "u",
-             deadline, readUint32);
+             deadline, readUint32)
+      .then([this, name = kj::str(busName)](Answered<uint32_t>&& answer) mutable {
+        KJ_IF_MAYBE (pid, answer.value) {
+          if (processes.size() >= REMEMBERED) processes.clear();
+          processes.upsert(kj::mv(name), *pid, [](uint32_t&, uint32_t&&) {});
+        }
+        return kj::mv(answer);
+      });
 }
 
-kj::Promise<void> Objects::wakeCache(kj::StringPtr busName, Deadline deadline) {
-  if (awake.contains(busName)) return kj::READY_NOW;
-  if (awake.size() >= APPLICATIONS_AWAKE) awake.clear();
-  awake.insert(kj::str(busName));
+kj::Promise<void> Objects::listenTo(kj::StringPtr busName, Deadline deadline) {
+  if (heard.contains(busName)) return kj::READY_NOW;
+  remember(heard, busName);
   Arguments arguments;
-  arguments.text("document:content-changed").noTexts().text(busName);
-  return bus
-      .call({"org.a11y.atspi.Registry"_kj, "/org/a11y/atspi/registry"_kj,
-             "org.a11y.atspi.Registry"_kj, "RegisterEvent"_kj},
-            arguments, deadline)
-      .ignoreResult();
+  arguments.text(EVENTS).noTexts().text(busName);
+  auto both = kj::heapArrayBuilder<kj::Promise<void>>(2);
+  both.add(bus.match(kj::str("type='signal',sender='", busName, "'"), deadline));
+  both.add(bus.call({"org.a11y.atspi.Registry"_kj, "/org/a11y/atspi/registry"_kj,
+                     "org.a11y.atspi.Registry"_kj, "RegisterEvent"_kj},
+                    arguments, deadline)
+               .ignoreResult());
+  return kj::joinPromises(both.finish());
 }
 
 kj::Promise<Reply> Objects::cache(kj::StringPtr busName, Deadline deadline) {
+  if (cacheless.contains(busName)) return Reply{dbus::End::ERROR, {}};
   return bus.call({busName, "/org/a11y/atspi/cache"_kj, "org.a11y.atspi.Cache"_kj, "GetItems"_kj},
                   {}, deadline);
 }
+
+void Objects::doWithoutCache(kj::StringPtr busName) { remember(cacheless, busName); }
 
 kj::Promise<wire::Answer> Objects::doAction(const ObjectRef& object, int32_t index,
                                             Deadline deadline) {

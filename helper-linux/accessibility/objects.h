@@ -40,7 +40,7 @@ class Objects {
   kj::Promise<Answered<uint32_t>> role(const ObjectRef& object, Deadline deadline);
   kj::Promise<Answered<kj::String>> name(const ObjectRef& object, Deadline deadline);
   kj::Promise<Answered<uint64_t>> states(const ObjectRef& object, Deadline deadline);
-  kj::Promise<Answered<uint8_t>> interfaces(const ObjectRef& object, Deadline deadline);
+  kj::Promise<Answered<uint32_t>> interfaces(const ObjectRef& object, Deadline deadline);
   kj::Promise<Answered<int32_t>> childCount(const ObjectRef& object, Deadline deadline);
   // Only after childCount: asking a spreadsheet for all its cells once took 23 GB.
   kj::Promise<Answered<kj::Vector<ObjectRef>>> children(const ObjectRef& object, Deadline deadline);
@@ -48,9 +48,17 @@ class Objects {
                                            Deadline deadline);
   kj::Promise<Answered<ObjectRef>> parent(const ObjectRef& object, Deadline deadline);
   kj::Promise<Answered<kj::String>> accessibleId(const ObjectRef& object, Deadline deadline);
+  // The id that a web page gave an element; "" for none.
+  kj::Promise<Answered<kj::String>> domId(const ObjectRef& object, Deadline deadline);
+  // Of a web document.
+  kj::Promise<Answered<kj::String>> documentUrl(const ObjectRef& object, Deadline deadline);
 
   // By their names. GetActions would be one call, but answers with names in the person's language.
   kj::Promise<Answered<kj::Vector<kj::String>>> actions(const ObjectRef& object, Deadline deadline);
+  // The same with fewer calls: GTK 4 translates only the names of its own actions, and those that
+  // widgets bring, which have a dot in them, are most of them.
+  kj::Promise<Answered<kj::Vector<kj::String>>> actionsOfGtk4(const ObjectRef& object,
+                                                              Deadline deadline);
   kj::Promise<Answered<Rect>> extents(const ObjectRef& object, CoordinateSpace space,
                                       Deadline deadline);
   kj::Promise<Answered<int32_t>> characterCount(const ObjectRef& object, Deadline deadline);
@@ -60,14 +68,18 @@ class Objects {
 
   kj::Promise<Answered<kj::String>> toolkitName(const ObjectRef& application, Deadline deadline);
   kj::Promise<Answered<kj::String>> toolkitVersion(const ObjectRef& application, Deadline deadline);
+  // Asked once for each connection: the bus never gives a unique name twice.
   kj::Promise<Answered<uint32_t>> processOf(kj::StringPtr busName, Deadline deadline);
 
-  // Makes an application keep its cache, which GTK 3 does only while somebody listens to it. We
-  // listen, at this one application, to an event that no control emits. Ended with our connection.
-  kj::Promise<void> wakeCache(kj::StringPtr busName, Deadline deadline);
+  // Makes an application tell of its changes, to us and only it: what it says is heard by the
+  // listener of the connection. GTK 3 and Chromium keep their cache only while somebody listens.
+  // Ended with our connection. Asked once for each application.
+  kj::Promise<void> listenTo(kj::StringPtr busName, Deadline deadline);
   // Everything an application keeps in its cache, in one call. Not decoded: the signature tells
-  // which of several layouts it has (cache.h).
+  // which of several layouts it has (cache.h). Nothing is asked of an application whose cache came
+  // too late or in an unknown layout before.
   kj::Promise<dbus::Reply> cache(kj::StringPtr busName, Deadline deadline);
+  void doWithoutCache(kj::StringPtr busName);
 
   // The only three calls that change anything. The answer is the control's own word, never
   // evidence.
@@ -78,6 +90,11 @@ class Objects {
   bool lost() const { return bus.lost(); }
 
  private:
+  kj::Promise<Answered<kj::String>> actionName(const ObjectRef& object, int32_t index,
+                                               Deadline deadline);
+  static kj::Promise<Answered<kj::Vector<kj::String>>> together(
+      kj::Array<kj::Promise<Answered<kj::String>>> asked);
+
   template <typename Read>
   auto ask(kj::StringPtr destination, kj::StringPtr path, kj::StringPtr interface,
            kj::StringPtr member, const dbus::Arguments& arguments, kj::StringPtr signature,
@@ -90,13 +107,15 @@ class Objects {
                 kj::StringPtr type, Deadline deadline, Read read);
 
   dbus::Connection& bus;
-  kj::HashSet<kj::String> awake;  // Applications whose cache was woken.
+  // By the names of connections. Bounded: forgetting costs one call each.
+  kj::HashSet<kj::String> heard, cacheless;
+  kj::HashMap<kj::String, uint32_t> processes;
 };
 
 // Pieces of replies that the cache's layout shares.
 ObjectRef readObject(dbus::Reader& reader);
 uint64_t readStates(dbus::Reader& reader);
-uint8_t readInterfaces(dbus::Reader& reader);
+uint32_t readInterfaces(dbus::Reader& reader);
 
 // The desktop's list of accessible applications, as an object whose children they are.
 ObjectRef registryRoot();

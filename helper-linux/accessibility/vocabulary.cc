@@ -145,7 +145,7 @@ struct StateWord {
 constexpr StateWord STATES[] = {
     {1, State::ACTIVE},
     {2, State::ARMED},
-    {3, State::BUSY},
+    {state::BUSY, State::BUSY},
     {4, State::CHECKED},
     {5, State::COLLAPSED},
     {state::DEFUNCT, State::DEFUNCT},
@@ -153,7 +153,7 @@ constexpr StateWord STATES[] = {
     {state::ENABLED, State::ENABLED},
     {9, State::EXPANDABLE},
     {10, State::EXPANDED},
-    {11, State::FOCUSABLE},
+    {state::FOCUSABLE, State::FOCUSABLE},
     {12, State::FOCUSED},
     {14, State::HORIZONTAL},
     {15, State::ICONIFIED},
@@ -187,15 +187,25 @@ constexpr StateWord STATES[] = {
 };
 
 struct InterfaceWord {
-  kj::StringPtr name;
-  Interface bit;
+  kj::StringPtr name;  // After INTERFACE_START.
+  Face face;
 };
+constexpr kj::StringPtr INTERFACE_START = "org.a11y.atspi."_kj;
 constexpr InterfaceWord INTERFACES[] = {
-    {"org.a11y.atspi.Action"_kj, ACTION},
-    {"org.a11y.atspi.Component"_kj, COMPONENT},
-    {"org.a11y.atspi.EditableText"_kj, EDITABLE_TEXT},
-    {"org.a11y.atspi.Text"_kj, TEXT},
-    {"org.a11y.atspi.Value"_kj, VALUE},
+    {"Action"_kj, Face::ACTION},
+    {"Application"_kj, Face::APPLICATION},
+    {"Collection"_kj, Face::COLLECTION},
+    {"Component"_kj, Face::COMPONENT},
+    {"Document"_kj, Face::DOCUMENT},
+    {"EditableText"_kj, Face::EDITABLE_TEXT},
+    {"Hyperlink"_kj, Face::HYPERLINK},
+    {"Hypertext"_kj, Face::HYPERTEXT},
+    {"Image"_kj, Face::IMAGE},
+    {"Selection"_kj, Face::SELECTION},
+    {"Table"_kj, Face::TABLE},
+    {"TableCell"_kj, Face::TABLE_CELL},
+    {"Text"_kj, Face::TEXT},
+    {"Value"_kj, Face::VALUE},
 };
 
 }  // namespace
@@ -212,9 +222,11 @@ States wireStates(uint64_t bits) {
   return out;
 }
 
-uint8_t interfaceBit(kj::StringPtr name) {
+Interfaces interfaceBit(kj::StringPtr name) {
+  if (!name.startsWith(INTERFACE_START)) return 0;
+  auto rest = name.slice(INTERFACE_START.size());
   for (auto& entry : INTERFACES) {
-    if (entry.name == name) return entry.bit;
+    if (entry.name == rest) return bitOf(entry.face);
   }
   return 0;
 }

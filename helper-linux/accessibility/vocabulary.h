@@ -9,6 +9,7 @@ namespace praefectus::accessibility {
 // The role numbers that a rule of ours names.
 namespace role {
 constexpr uint32_t DIAL = 15;
+constexpr uint32_t DOCUMENT_WEB = 95;
 constexpr uint32_t PASSWORD_TEXT = 40;
 constexpr uint32_t SCROLL_BAR = 48;
 constexpr uint32_t SLIDER = 51;
@@ -20,9 +21,11 @@ kj::StringPtr roleName(uint32_t role);
 
 // The state bits that a rule of ours names.
 namespace state {
+constexpr unsigned BUSY = 3;
 constexpr unsigned DEFUNCT = 6;
 constexpr unsigned EDITABLE = 7;
 constexpr unsigned ENABLED = 8;
+constexpr unsigned FOCUSABLE = 11;
 constexpr unsigned MODAL = 16;
 constexpr unsigned SENSITIVE = 24;
 constexpr unsigned SHOWING = 25;
@@ -33,9 +36,14 @@ constexpr unsigned READ_ONLY = 43;
 // The states of the wire; those it has no word for are left out.
 States wireStates(uint64_t bits);
 
-enum Interface : uint8_t { ACTION = 1, COMPONENT = 2, EDITABLE_TEXT = 4, TEXT = 8, VALUE = 16 };
+// What an object offers, as bits of wire::Face.
+using Interfaces = uint32_t;
+constexpr Interfaces bitOf(Face face) { return uint32_t{1} << static_cast<unsigned>(face); }
+constexpr Interfaces ACTION = bitOf(Face::ACTION), COMPONENT = bitOf(Face::COMPONENT),
+                     DOCUMENT = bitOf(Face::DOCUMENT), EDITABLE_TEXT = bitOf(Face::EDITABLE_TEXT),
+                     TEXT = bitOf(Face::TEXT), VALUE = bitOf(Face::VALUE);
 
-// The bit of an interface name, or 0 for one that no rule of ours needs.
-uint8_t interfaceBit(kj::StringPtr name);
+// The bit of an interface name, or 0 for one that has no word on the wire.
+Interfaces interfaceBit(kj::StringPtr name);
 
 }  // namespace praefectus::accessibility

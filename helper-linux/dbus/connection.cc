@@ -188,6 +188,14 @@ kj::Promise<Reply> Connection::call(const Call& call, const Arguments& arguments
   return kj::newAdaptedPromise<Reply, PendingCall>(*this, lastSerial, deadline);
 }
 
+kj::Promise<void> Connection::match(kj::StringPtr rule, kj::TimePoint deadline) {
+  Arguments arguments;
+  arguments.text(rule);
+  Call add{"org.freedesktop.DBus"_kj, "/org/freedesktop/DBus"_kj, "org.freedesktop.DBus"_kj,
+           "AddMatch"_kj};
+  return call(add, arguments, deadline).ignoreResult();
+}
+
 kj::Promise<void> Connection::writeMessages() {
   auto batch = outgoing.releaseAsArray();
   outgoing = kj::Vector<kj::Array<kj::byte>>();
@@ -240,6 +248,10 @@ void Connection::takeMessages() {
     auto whole = kj::heapArray<kj::byte>(begin, length);
     at += length;
     KJ_IF_MAYBE (message, Message::parse(kj::mv(whole))) {
+      if (message->type == Message::Type::SIGNAL) {
+        KJ_IF_MAYBE (heard, listener) (*heard)(*message);
+        continue;
+      }
       if (message->type != Message::Type::RETURN && message->type != Message::Type::ERROR) continue;
       KJ_IF_MAYBE (pending, waiting.find(message->replySerial)) {
         End end = message->type == Message::Type::RETURN ? End::REPLIED : End::ERROR;

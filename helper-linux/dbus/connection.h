@@ -10,6 +10,7 @@
 #include "helper-linux/dbus/message.h"
 
 #include <kj/async-io.h>
+#include <kj/function.h>
 #include <kj/map.h>
 #include <kj/timer.h>
 
@@ -61,6 +62,13 @@ class Connection {
   // promise gives the reply up; the call stays sent.
   kj::Promise<Reply> call(const Call& call, const Arguments& arguments, kj::TimePoint deadline);
 
+  // Hands every signal that arrives to `heard`, in the order of arrival: what a peer said before it
+  // answered a call has been heard when the answer is there. Which signals arrive is asked of the
+  // bus by `match`. One listener; it must not throw.
+  void listen(kj::Function<void(const Message&)> heard) { listener = kj::mv(heard); }
+  // Asks the bus for signals by a match rule of the specification. Resolves when the bus has it.
+  kj::Promise<void> match(kj::StringPtr rule, kj::TimePoint deadline);
+
   bool lost() const { return gone; }
 
  private:
@@ -74,6 +82,7 @@ class Connection {
   kj::Own<kj::AsyncIoStream> stream;
   kj::Timer& timer;
   bool gone = false;
+  kj::Maybe<kj::Function<void(const Message&)>> listener;
   uint32_t lastSerial = 0;
   kj::HashMap<uint32_t, PendingCall*> waiting;
 

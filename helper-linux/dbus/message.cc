@@ -18,6 +18,7 @@ enum Field : uint8_t {
   ERROR_NAME = 4,
   REPLY_SERIAL = 5,
   DESTINATION = 6,
+  SENDER = 7,
   SIGNATURE = 8
 };
 
@@ -94,6 +95,13 @@ Arguments& Arguments::variantDouble(double value) {
   kj::byte raw[8];
   memcpy(raw, &value, 8);
   bytes.addAll(kj::arrayPtr(raw, 8));
+  return *this;
+}
+
+Arguments& Arguments::variantBoolean(bool value) {
+  types = kj::str(types, 'v');
+  putSignature(bytes, "b");
+  put32(bytes, value ? 1 : 0);
   return *this;
 }
 
@@ -198,6 +206,10 @@ kj::Maybe<Message> Message::parse(kj::Array<kj::byte> whole) {
       if (type == "s" || type == "o") {
         kj::StringPtr value = fields.text();
         if (field == ERROR_NAME) out.errorName = value;
+        if (field == SENDER) out.sender = value;
+        if (field == PATH) out.path = value;
+        if (field == INTERFACE) out.interface = value;
+        if (field == MEMBER) out.member = value;
       } else if (type == "g") {
         kj::StringPtr value = fields.signature();
         if (field == SIGNATURE) out.signature = value;

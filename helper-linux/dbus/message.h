@@ -28,6 +28,7 @@ class Arguments {
   Arguments& int32(int32_t value);         // i
   Arguments& uint32(uint32_t value);       // u
   Arguments& variantDouble(double value);  // v holding d
+  Arguments& variantBoolean(bool value);   // v holding b
   Arguments& noTexts();                    // as, empty
 
   kj::StringPtr signature() const { return types; }
@@ -85,6 +86,7 @@ class Message {
   uint32_t replySerial = 0;
   kj::StringPtr errorName;  // These point into `whole`.
   kj::StringPtr signature;
+  kj::StringPtr sender, path, interface, member;  // Of a signal, who says what.
 
   Reader body() const { return Reader(whole.slice(bodyAt, whole.size())); }
 

@@ -1,9 +1,13 @@
 #include "helper-linux/desktop/driver.h"
 
+#include "helper-linux/desktop/capturing.h"
+#include "helper-linux/desktop/connected.h"
 #include "helper-linux/desktop/effect.h"
 #include "helper-linux/desktop/observing.h"
 #include "helper-linux/desktop/process.h"
 #include "ipc/bounds.h"
+
+#include <algorithm>
 
 namespace praefectus::desktop {
 namespace {
@@ -35,6 +39,7 @@ unsigned rank(AppState state) {
       return 2;
     case AppState::WARMING_UP:
       return 1;
+    case AppState::UNREGISTERED:
     case AppState::ACCESSIBILITY_OFF:
       return 0;
   }
@@ -55,35 +60,112 @@ void add(Desktop& desktop, Application application) {
   }
 }
 
-Desktop describe(x11::Display& display, Applications& found) {
-  Desktop out;
-  out.display = kj::str(display.name());
-  for (auto& each : found) {
-    KJ_IF_MAYBE (start, startOf(each->pid)) {
-      add(out,
-          {{each->pid, *start}, kj::str(each->name), kj::str(each->toolkit.name), stateOf(*each)});
+template <typename List>
+bool contains(const List& list, uint32_t item) {
+  return std::find(list.begin(), list.end(), item) != list.end();
+}
+
+// What is said of a desktop, as it comes in: the registered applications, the windows, and who else
+// is on the bus.
+class Listing {
+ public:
+  Listing(Link& link, kj::Timer& timer, kj::Own<x11::Display> display)
+      : link(link), timer(timer), display(kj::mv(display)) {}
+  KJ_DISALLOW_COPY(Listing);
+
+  kj::Promise<Result<Desktop>> run(Bus& bus) {
+    auto parts = kj::heapArrayBuilder<kj::Promise<void>>(2);
+    parts.add(link.lock().then([this](Lock lock) { out.lock = lock; }));
+    parts.add(accessibility::readApplications(bus.objects, nullptr, timer.now() + bounds::CALL)
+                  .then([this](kj::Maybe<Applications>&& read) { found = kj::mv(read); }));
+    return kj::joinPromises(parts.finish()).then([this, &bus]() -> kj::Promise<Result<Desktop>> {
+      KJ_IF_MAYBE (applications, found) return describe(bus, *applications);
+      return Result<Desktop>(
+          Refusal{RefusalCode::NO_ACCESSIBILITY_BUS, "The registry does not answer."});
+    });
+  }
+
+ private:
+  kj::Promise<Result<Desktop>> describe(Bus& bus, Applications& applications) {
+    addApplications(applications);
+    tops = display->topLevels(windowsCut);
+    return findUnregistered(bus).then([this, &applications]() -> Result<Desktop> {
+      addWindows(applications);
+      describeScreen();
+      return kj::mv(out);
+    });
+  }
+
+  void addApplications(Applications& applications) {
+    for (auto& each : applications) {
+      registered.add(each->pid);
+      out.cut = out.cut || each->cut;
+      KJ_IF_MAYBE (start, startOf(each->pid)) {
+        add(out, {{each->pid, *start},
+                  kj::str(each->name),
+                  kj::str(each->toolkit.name),
+                  kj::str(each->toolkit.version),
+                  stateOf(*each)});
+      }
     }
   }
-  bool cut = false;
-  auto tops = display.topLevels(cut);
-  out.cut = out.cut || cut;
-  for (auto& top : tops) {
-    uint64_t start = startOf(top.pid).orDefault(0);
-    // A window that no live process of this machine owns cannot be named, let alone acted on.
-    if (start == 0) continue;
-    add(out, {{top.pid, start}, kj::str(), kj::str(), AppState::ACCESSIBILITY_OFF});
-    Window window;
-    window.ref = {{top.pid, start}, top.id};
-    window.title = kj::str(top.title);
-    window.bounds = top.bounds;
-    window.visible = top.visible;
-    window.active = top.active;
-    window.stacking = static_cast<uint32_t>(out.windows.size());
-    window.accessible = matches(top, tops, found).size() == 1;
-    out.windows.add(kj::mv(window));
+
+  // Asked only when there is a window that no registered application can have. The time that silent
+  // applications took is over by now, and the bus is not one of them.
+  kj::Promise<void> findUnregistered(Bus& bus) {
+    bool all = std::all_of(tops.begin(), tops.end(),
+                           [this](auto& top) { return contains(registered, top.pid); });
+    if (all) return kj::READY_NOW;
+    return connectedProcesses(bus, timer.now() + bounds::CALL)
+        .then([this](kj::Vector<uint32_t>&& processes) { connected = kj::mv(processes); });
   }
-  return out;
-}
+
+  void addWindows(Applications& applications) {
+    for (auto& top : tops) {
+      uint64_t start = startOf(top.pid).orDefault(0);
+      // A window that no live process of this machine owns cannot be named, let alone acted on.
+      if (start == 0) continue;
+      if (!contains(registered, top.pid)) {
+        bool isOnBus = contains(connected, top.pid);
+        add(out, {{top.pid, start},
+                  kj::str(),
+                  kj::str(),
+                  kj::str(),
+                  isOnBus ? AppState::UNREGISTERED : AppState::ACCESSIBILITY_OFF});
+      }
+      Window window;
+      window.ref = {{top.pid, start}, top.id};
+      window.title = kj::str(top.title);
+      window.bounds = top.bounds;
+      window.visible = top.visible;
+      window.active = top.active;
+      window.stacking = static_cast<uint32_t>(out.windows.size());
+      window.accessible = matches(top, tops, applications).size() == 1;
+      window.kind = top.kind;
+      window.owner = top.owner;
+      window.modal = top.modal;
+      window.managed = top.managed;
+      out.windows.add(kj::mv(window));
+    }
+    out.cut = out.cut || windowsCut;
+  }
+
+  void describeScreen() {
+    out.display = kj::str(display->name());
+    auto layout = display->layout();
+    out.monitors = link.monitors().list(layout);
+    out.topology = layout.topology;
+  }
+
+  Link& link;
+  kj::Timer& timer;
+  kj::Own<x11::Display> display;
+  kj::Maybe<Applications> found;
+  kj::Vector<uint32_t> registered, connected;
+  kj::Vector<x11::TopLevel> tops;
+  bool windowsCut = false;
+  Desktop out;
+};
 
 }  // namespace
 
@@ -122,7 +204,10 @@ kj::Promise<kj::Vector<Capability>> LinuxDriver::capabilities() {
         if (reading == nullptr && !watched) acting = RefusalCode::UNSUPPORTED_ACTION;
         report("list", reading);
         report("observe", reading);
+        auto picturing = noDisplay == nullptr ? noPicture : noDisplay;
         report("picture", reading == nullptr ? noPicture : reading);
+        report("screenshot", picturing);
+        report("zoom", reading == nullptr ? noPicture : reading);
         for (auto name : ACTING) report(name, acting);
         return out;
       });
@@ -134,28 +219,32 @@ kj::Promise<Result<Desktop>> LinuxDriver::list() {
   return link.bus().then([this, display = kj::mv(*display)](
                              Result<kj::Own<Bus>>&& bus) mutable -> kj::Promise<Result<Desktop>> {
     if (!bus.ok()) return Result<Desktop>(bus.refusal());
-    auto& objects = (*bus)->objects;
-    auto reading = accessibility::readApplications(objects, nullptr, timer.now() + bounds::CALL);
-    return reading.attach(kj::mv(*bus))
-        .then([display =
-                   kj::mv(display)](kj::Maybe<Applications>&& found) mutable -> Result<Desktop> {
-          KJ_IF_MAYBE (applications, found) return describe(*display, *applications);
-          return Refusal{RefusalCode::NO_ACCESSIBILITY_BUS, "The registry does not answer."};
-        });
+    auto listing = kj::heap<Listing>(link, timer, kj::mv(display));
+    auto listed = listing->run(**bus);
+    return listed.attach(kj::mv(listing), kj::mv(*bus));
   });
 }
 
 kj::Promise<Result<Observation>> LinuxDriver::observe(WindowRef window, FrameId id, uint64_t epoch,
-                                                      bool picture) {
-  // The session's earlier frame is forgotten whether or not this reading succeeds.
-  KJ_IF_MAYBE (earlier, frame) (*earlier)->current = false;
+                                                      ObserveAct request) {
+  // The session's earlier frame is spent whether or not this reading succeeds.
+  auto before = kj::mv(frame);
   frame = nullptr;
-  auto observing = kj::heap<Observing>(link, timer, window, id, epoch, picture);
+  KJ_IF_MAYBE (earlier, before) (*earlier)->current = false;
+  auto observing =
+      kj::heap<Observing>(link, timer, window, id, epoch, kj::mv(request), kj::mv(before));
   auto reading = observing->run();
   return reading.then([this, observing = kj::mv(observing)](Result<Observation>&& seen) mutable {
     if (seen.ok()) frame = observing->takeFrame();
     return kj::mv(seen);
   });
+}
+
+kj::Promise<Result<Picture>> LinuxDriver::capture(Action action) {
+  auto present = frame.map([](kj::Own<ObservedFrame>& held) { return kj::addRef(*held); });
+  auto capturing = kj::heap<Capturing>(link, kj::mv(present), kj::mv(action));
+  auto taken = capturing->run();
+  return taken.attach(kj::mv(capturing));
 }
 
 kj::Promise<Prepared> LinuxDriver::prepare(Action action) {
@@ -176,8 +265,13 @@ kj::Promise<Prepared> LinuxDriver::prepare(Action action) {
     }
     auto effect = kj::heap<Effect>(link, timer, kj::addRef(known), kj::mv(action));
     auto checked = effect->check();
-    return checked.then([effect = kj::mv(effect)](Result<Done>&& done) mutable -> Prepared {
-      if (!done.ok()) return done.refusal();
+    return checked.then([effect = kj::mv(effect),
+                         shown = kj::addRef(known)](Result<Done>&& done) mutable -> Prepared {
+      if (!done.ok()) {
+        // What was shown was no longer so: the next look reads everything anew.
+        shown->bus->mirror.forget(shown->window.window);
+        return done.refusal();
+      }
       return kj::Own<PreparedAction>(kj::mv(effect));
     });
   }

@@ -67,7 +67,7 @@ class Effect::Running {
       : effect(effect), watch(kj::mv(display), effect.timer) {}
 
   kj::Promise<Performed> run() {
-    return effect.checker.check(*effect.frame, effect.action)
+    return effect.checker.check(*effect.frame, effect.action, Refind::NEVER)
         .then([this](Result<kj::Own<CheckedTarget>>&& target) -> kj::Promise<Performed> {
           if (!target.ok()) return Performed(target.refusal());
           // From here on something is sent: only Facts may be answered.
@@ -118,7 +118,7 @@ class Effect::Running {
 };
 
 kj::Promise<Result<Done>> Effect::check() {
-  return checker.check(*frame, action)
+  return checker.check(*frame, action, Refind::ONCE)
       .then([](Result<kj::Own<CheckedTarget>>&& target) -> Result<Done> {
         if (!target.ok()) return target.refusal();
         return Done();

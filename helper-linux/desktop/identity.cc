@@ -6,12 +6,11 @@
 
 namespace praefectus::desktop {
 
-Hash elementDigest(const FrameId& frame, const Process& process, const accessibility::Node& node,
-                   kj::ArrayPtr<const uint32_t> ancestorRoles) {
+Hash recognizedBy(const FrameId& frame, const accessibility::Node& node,
+                  kj::ArrayPtr<const uint32_t> ancestorRoles) {
   attest::Digest digest(bytesOf(frame));
-  digest.addSized(node.ref.bus).addSized(node.ref.path);
-  digest.addNumber(process.pid).addNumber(process.start);
   digest.addNumber(node.role).addSized(node.name).addSized(node.accessibleId);
+  digest.addSized(node.domId);
 
   auto names = KJ_MAP(name, node.actions)->kj::StringPtr { return name; };
   std::sort(names.begin(), names.end());
@@ -30,6 +29,21 @@ Hash elementDigest(const FrameId& frame, const Process& process, const accessibi
     digest.addNumber(node.valueCut ? 1 : 0).addNumber(static_cast<uint32_t>(node.characters));
     digest.addSized(valueBytes(node.value));
   }
+  return digest.finish();
+}
+
+Hash elementDigest(const FrameId& frame, const Process& process,
+                   const accessibility::ObjectRef& object, const Hash& recognized) {
+  attest::Digest digest(bytesOf(frame));
+  digest.addSized(object.bus).addSized(object.path);
+  digest.addNumber(process.pid).addNumber(process.start);
+  digest.addSized(bytesOf(recognized));
+  return digest.finish();
+}
+
+Hash pageDigest(const FrameId& frame, const accessibility::ObjectRef& document, kj::StringPtr url) {
+  attest::Digest digest(bytesOf(frame));
+  digest.addSized(document.bus).addSized(document.path).addSized(url);
   return digest.finish();
 }
 

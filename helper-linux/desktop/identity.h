@@ -8,12 +8,19 @@ namespace praefectus::desktop {
 
 constexpr size_t ANCESTOR_ROLES = 8;
 
-// A digest over everything that makes this element this one: live object (bus name and path),
-// process and its start, role, name, accessible id, action names in sorted order, roles of up to 8
-// ancestors (nearest first), place among its siblings, and the whole value of what a person could
-// set. Keyed with the frame's id, so that digests of two frames never compare and no value can be
-// guessed from one.
-Hash elementDigest(const FrameId& frame, const Process& process, const accessibility::Node& node,
-                   kj::ArrayPtr<const uint32_t> ancestorRoles);
+// What a person would know an element by: role, name, accessible id, id in its page, action names
+// in sorted order, roles of up to 8 ancestors (nearest first), place among its siblings, and the
+// whole value of what a person could set. Keyed with the frame's id, so that digests of two frames
+// never compare and no value can be guessed from one.
+Hash recognizedBy(const FrameId& frame, const accessibility::Node& node,
+                  kj::ArrayPtr<const uint32_t> ancestorRoles);
+
+// Everything that makes this element this one: what it is recognized by, the live object (bus name
+// and path), and its process with its start.
+Hash elementDigest(const FrameId& frame, const Process& process,
+                   const accessibility::ObjectRef& object, const Hash& recognized);
+
+// The live document of a page and its address, keyed with the frame's id.
+Hash pageDigest(const FrameId& frame, const accessibility::ObjectRef& document, kj::StringPtr url);
 
 }  // namespace praefectus::desktop

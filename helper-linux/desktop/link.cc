@@ -10,6 +10,11 @@ constexpr Refusal NO_BUS{RefusalCode::NO_ACCESSIBILITY_BUS, "There is no accessi
 
 }  // namespace
 
+Bus::Bus(kj::Own<dbus::Connection> connectionParam, kj::Timer& timer)
+    : connection(kj::mv(connectionParam)), objects(*connection), mirror(objects, timer) {
+  connection->listen([this](const dbus::Message& signal) { mirror.hear(signal); });
+}
+
 Result<kj::Own<x11::Display>> Link::display() {
   KJ_IF_MAYBE (known, screen) {
     if ((*known)->alive()) return kj::addRef(**known);
@@ -28,12 +33,26 @@ Result<x11::Camera*> Link::camera() {
   lens = nullptr;
   auto opened = x11::Display::open(addresses.display);
   KJ_IF_MAYBE (own, opened) {
-    auto camera = kj::heap<x11::Camera>(kj::mv(*own), timer);
+    auto camera = kj::refcounted<x11::Camera>(kj::mv(*own), timer);
     x11::Camera* out = camera.get();
     bool works = camera->works();
     lens = kj::mv(camera);
     if (works) return out;
     return Refusal{RefusalCode::CAPTURE_FAILED, "The display gives windows no pictures."};
+  }
+  return NO_DISPLAY;
+}
+
+Result<x11::Drawing*> Link::drawing() {
+  KJ_IF_MAYBE (known, drawn) {
+    if ((*known)->works()) return known->get();
+  }
+  drawn = nullptr;
+  auto opened = x11::Display::open(addresses.display);
+  KJ_IF_MAYBE (own, opened) {
+    x11::Drawing* out = drawn.emplace(kj::heap<x11::Drawing>(kj::mv(*own))).get();
+    if (out->works()) return out;
+    return Refusal{RefusalCode::CAPTURE_FAILED, "The display does not tell what is drawn."};
   }
   return NO_DISPLAY;
 }
@@ -53,13 +72,19 @@ kj::Promise<Result<kj::Own<Bus>>> Link::bus() {
       })
       .then([this](kj::Maybe<kj::Own<dbus::Connection>>&& opened) -> Found {
         KJ_IF_MAYBE (connection, opened) {
-          auto bus = kj::refcounted<Bus>(kj::mv(*connection));
+          auto bus = kj::refcounted<Bus>(kj::mv(*connection), timer);
           auto out = kj::addRef(*bus);
           accessibilityBus = kj::mv(bus);
           return kj::mv(out);
         }
         return NO_BUS;
       });
+}
+
+kj::Promise<Lock> Link::lock() {
+  kj::Maybe<uint32_t> server;
+  KJ_IF_MAYBE (known, screen) server = (*known)->serverProcess();
+  return sessionLock.ask(server);
 }
 
 // Where the accessibility bus is: the session bus knows when its launcher runs, and otherwise the

@@ -1,6 +1,8 @@
 // The desktop helper: one socket on descriptor 3, one display, one accessibility bus, nothing else.
 #include "attest/digest.h"
+#include "helper-linux/desktop/accessibility-switch.h"
 #include "helper-linux/desktop/driver.h"
+#include "helper-linux/x11/png.h"
 #include "ipc/helper-server.h"
 
 #include <kj/async-unix.h>
@@ -46,19 +48,30 @@ kj::StringPtr environment(const char* name) {
   return value != nullptr ? kj::StringPtr(value) : kj::StringPtr();
 }
 
+// Where the system's bus is when the environment does not say. Source: D-Bus Specification, "System
+// message bus".
+constexpr kj::StringPtr SYSTEM_BUS = "unix:path=/run/dbus/system_bus_socket"_kj;
+
 int serve(uint64_t generation) {
   attest::initialize();
+  auto sessionBus = environment("DBUS_SESSION_BUS_ADDRESS");
+  auto systemBus = environment("DBUS_SYSTEM_BUS_ADDRESS");
+  if (systemBus == nullptr) systemBus = SYSTEM_BUS;
+  kj::Maybe<desktop::AccessibilitySwitch> accessibility;
+  if (environment(desktop::ACCESSIBILITY_SETTING.cStr()) == desktop::ACCESSIBILITY_ON) {
+    accessibility.emplace(sessionBus);
+  }
   auto io = kj::setupAsyncIo();
   auto& timer = io.provider->getTimer();
   desktop::Link link(io.provider->getNetwork(), timer,
-                     {environment("DISPLAY"), environment("DBUS_SESSION_BUS_ADDRESS")});
+                     {environment("DISPLAY"), sessionBus, systemBus});
   desktop::LinuxDriver driver(link, timer);
   HelperSelf self{NAME, PRAEFECTUS_RELEASE, Role::DESKTOP, generation};
   KeyedHash hash = [](Bytes key, Bytes message) {
     return key.size() > 0 ? attest::keyedDigest(key, message) : attest::digestOf(message);
   };
   return serveHelper(*io.lowLevelProvider, timer, kj::AutoCloseFd(SOCKET), self, driver,
-                     kj::mv(hash))
+                     kj::mv(hash), x11::encodePng)
       .wait(io.waitScope);
 }
 

@@ -60,6 +60,41 @@ kj::Vector<Match> only(kj::ArrayPtr<const Match> from, Fits fits) {
   return out;
 }
 
+// The windows that `top` may be at all, by title; else, some toolkits name their windows otherwise
+// than X does, by size among those that no X window has a claim to by its title. What passes the
+// window manager by has the program's name for a title, which says nothing.
+kj::Vector<Match> candidates(const x11::TopLevel& top, kj::ArrayPtr<const x11::TopLevel> all,
+                             kj::ArrayPtr<const Match> ofProcess) {
+  if (top.managed) {
+    auto titled = only(ofProcess, [&](auto& window) { return window.title == top.title; });
+    if (!titled.empty()) return titled;
+  }
+  return only(ofProcess, [&](auto& window) {
+    for (auto& other : all) {
+      if (other.managed && other.pid == top.pid && other.title == window.title) return false;
+    }
+    return sizeFits(window, top);
+  });
+}
+
+// Of several, those that size, place and content speak for, where they speak for any.
+kj::Vector<Match> narrowed(kj::Vector<Match> fitting, const x11::TopLevel& top) {
+  auto narrow = [&fitting](auto fits) {
+    if (fitting.size() < 2) return;
+    auto fewer = only(fitting, fits);
+    if (!fewer.empty()) fitting = kj::mv(fewer);
+  };
+  narrow([&](auto& window) { return sizeFits(window, top); });
+  narrow([&](auto& window) { return placeFits(window, top); });
+  narrow([](auto& window) { return window.children.orDefault(0) > 0; });
+  return fitting;
+}
+
+// How well a window fits in what only one of several X windows can have.
+int strength(const AccessibleWindow& window, const x11::TopLevel& top) {
+  return (top.managed ? 4 : 0) + (sizeFits(window, top) ? 2 : 0) + (placeFits(window, top) ? 1 : 0);
+}
+
 int32_t clamped(int64_t value) {
   return static_cast<int32_t>(kj::max(int64_t{INT_MIN}, kj::min(int64_t{INT_MAX}, value)));
 }
@@ -77,33 +112,36 @@ kj::Vector<Match> matches(const x11::TopLevel& top, kj::ArrayPtr<const x11::TopL
     if (application->pid != top.pid) continue;
     for (auto& window : application->windows) ofProcess.add(Match{application, &window});
   }
-
-  auto fitting = only(ofProcess, [&](auto& window) { return window.title == top.title; });
-  if (fitting.empty()) {
-    // Some toolkits name their windows otherwise than X does. Then the size must fit, and no other
-    // X window may have a better claim by its title.
-    fitting = only(ofProcess, [&](auto& window) {
-      for (auto& other : all) {
-        if (other.pid == top.pid && other.title == window.title) return false;
-      }
-      return sizeFits(window, top);
-    });
-  }
-  if (fitting.size() > 1) {
-    auto bySize = only(fitting, [&](auto& window) { return sizeFits(window, top); });
-    if (!bySize.empty()) fitting = kj::mv(bySize);
-  }
-  if (fitting.size() > 1) {
-    auto byPlace = only(fitting, [&](auto& window) { return placeFits(window, top); });
-    if (!byPlace.empty()) fitting = kj::mv(byPlace);
+  auto fitting = narrowed(candidates(top, all, ofProcess), top);
+  if (fitting.size() != 1) return fitting;
+  auto only = fitting[0];
+  for (auto& rival : all) {
+    if (rival.id == top.id || rival.pid != top.pid) continue;
+    bool claims = false;
+    for (auto& each : candidates(rival, all, ofProcess))
+      claims = claims || each.window == only.window;
+    if (!claims) continue;
+    int ours = strength(*only.window, top), theirs = strength(*only.window, rival);
+    if (theirs > ours) return {};
+    if (theirs == ours) fitting.add(only);
   }
   return fitting;
+}
+
+bool fitsSize(const Rect& rootExtents, const x11::TopLevel& top) {
+  return factorOf(rootExtents, top) != nullptr;
 }
 
 Mapping mappingOf(const accessibility::Toolkit& toolkit, const Rect& rootExtents,
                   const x11::TopLevel& top) {
   Mapping out;
   out.factor = factorOf(rootExtents, top).orDefault(1);
+  if (toolkit.space() == accessibility::CoordinateSpace::SCREEN) {
+    bool known = rootExtents.width > 0;
+    out.x = clamped(known ? -int64_t{rootExtents.x} * out.factor : -int64_t{top.bounds.x});
+    out.y = clamped(known ? -int64_t{rootExtents.y} * out.factor : -int64_t{top.bounds.y});
+    return out;
+  }
   if (!toolkit.isGtk4()) return out;
   bool stated = top.marginLeft + top.marginTop > 0;
   // Under a window manager that takes no shadows, GTK 4 draws the same plain border on all sides.
@@ -120,6 +158,17 @@ Rect mapped(const Mapping& mapping, const Rect& extents) {
   int64_t factor = mapping.factor;
   return {clamped(extents.x * factor + mapping.x), clamped(extents.y * factor + mapping.y),
           clampedSize(extents.width * factor), clampedSize(extents.height * factor)};
+}
+
+Rect unmapped(const Mapping& mapping, const Rect& pixels) {
+  int64_t factor = mapping.factor;
+  auto floor = [factor](int64_t value) {
+    return value >= 0 ? value / factor : -((-value + factor - 1) / factor);
+  };
+  int64_t left = floor(int64_t{pixels.x} - mapping.x), top = floor(int64_t{pixels.y} - mapping.y);
+  int64_t right = floor(int64_t{pixels.x} - mapping.x + pixels.width + factor - 1);
+  int64_t bottom = floor(int64_t{pixels.y} - mapping.y + pixels.height + factor - 1);
+  return {clamped(left), clamped(top), clampedSize(right - left), clampedSize(bottom - top)};
 }
 
 }  // namespace praefectus::desktop

@@ -1,5 +1,6 @@
 #include "helper-linux/desktop/target.h"
 
+#include "helper-linux/accessibility/tree.h"
 #include "helper-linux/desktop/identity.h"
 #include "helper-linux/desktop/process.h"
 #include "ipc/bounds.h"
@@ -66,15 +67,8 @@ kj::Promise<void> readAncestorRoles(ObservedFrame& frame, kj::ArrayPtr<const uin
   });
 }
 
-Result<Done> checkElement(const ObservedFrame& frame, const Look& look) {
+Result<Done> checkUsable(const ObservedFrame& frame, const Look& look) {
   auto& node = look.node;
-  if (look.silent) {
-    return Refusal{RefusalCode::NOT_ANSWERING, "The application does not answer."};
-  }
-  bool gone = node.fault != Fault::NONE || node.has(accessibility::state::DEFUNCT);
-  if (gone || !look.attached) {
-    return Refusal{RefusalCode::TARGET_MISSING, "The element is no longer in its window."};
-  }
   if (node.isSecure()) {
     return Refusal{RefusalCode::SENSITIVITY_BLOCKED, "The element is a password field."};
   }
@@ -120,7 +114,56 @@ Result<Done> checkAsked(const Node& node, const accessibility::Toolkit& toolkit,
   return checkValue(node, asked.act.get<SetValueRequest>().text);
 }
 
+constexpr Refusal MISSING{RefusalCode::TARGET_MISSING,
+                          "The element is no longer in its window."_kj};
+constexpr Refusal CHANGED{RefusalCode::TARGET_CHANGED, "The element is not what was observed."_kj};
+
+kj::Vector<uint32_t> rolesAbove(const accessibility::Tree& tree, uint32_t index) {
+  kj::Vector<uint32_t> out;
+  while (index != 0 && out.size() < ANCESTOR_ROLES) {
+    index = tree.nodes[index]->parent;
+    out.add(tree.nodes[index]->role);
+  }
+  return out;
+}
+
+// Gives the record of `element`, and those of its ancestors, the objects of `tree` that stand in
+// the same places. Whether there are as many.
+bool adopt(ObservedFrame& frame, uint32_t element, accessibility::Tree& tree, uint32_t index) {
+  kj::Vector<kj::Tuple<uint32_t, uint32_t>> pairs;
+  uint32_t from = element, to = index;
+  while (from != 0 && to != 0) {
+    pairs.add(kj::tuple(from, to));
+    from = frame.records[from].parent;
+    to = tree.nodes[to]->parent;
+  }
+  if (from != 0 || to != 0) return false;
+  for (auto& pair : pairs) {
+    auto& record = frame.records[kj::get<0>(pair)];
+    record.ref = tree.nodes[kj::get<1>(pair)]->ref.clone();
+    record.digest = elementDigest(frame.id, frame.window.process, record.ref, record.recognized);
+  }
+  frame.records[element].foundAgain = true;
+  return true;
+}
+
 }  // namespace
+
+Result<Done> checkThere(const Look& look) {
+  if (look.silent) {
+    return Refusal{RefusalCode::NOT_ANSWERING, "The application does not answer."};
+  }
+  bool gone = look.node.fault != Fault::NONE || look.node.has(accessibility::state::DEFUNCT);
+  if (gone || !look.attached) return MISSING;
+  return Done();
+}
+
+Result<Done> checkSame(const ObservedFrame& frame, uint32_t element, const Look& look) {
+  auto recognized = recognizedBy(frame.id, look.node, look.ancestorRoles);
+  auto digest = elementDigest(frame.id, frame.window.process, look.node.ref, recognized);
+  if (digest != frame.records[element].digest) return CHANGED;
+  return Done();
+}
 
 kj::Promise<kj::Own<Look>> lookAt(ObservedFrame& frame, uint32_t element, kj::TimePoint deadline) {
   auto look = kj::heap<Look>();
@@ -158,7 +201,7 @@ WindowSight TargetCheck::windowSight(const WindowRef& window) {
   bool cut;
   for (auto& top : (*display)->topLevels(cut)) {
     if (top.pid != window.process.pid) continue;
-    out.windows.add(top.id);
+    if (top.managed) out.windows.add(top.id);
     if (top.id == window.window) out.present = true;
   }
   // Asked after the windows: a process that was ending while they were listed is not taken to run.
@@ -197,40 +240,105 @@ Result<WindowSight> TargetCheck::checkWindow(const ObservedFrame& frame) {
     } else if (top.pid == process.pid && top.modal && top.visible) {
       return Refusal{RefusalCode::TARGET_OCCLUDED, "A modal dialog blocks the window."};
     }
-    if (top.pid == process.pid) out.windows.add(top.id);
+    if (top.pid == process.pid && top.managed) out.windows.add(top.id);
   }
   if (!out.present) return Refusal{RefusalCode::TARGET_MISSING, "The window is gone."};
   out.running = true;
   return kj::mv(out);
 }
 
-kj::Promise<Checked> TargetCheck::check(ObservedFrame& frame, const Action& asked) {
+kj::Promise<Checked> TargetCheck::check(ObservedFrame& frame, const Action& asked, Refind refind) {
   if (!frame.current) return Checked(Refusal{RefusalCode::STALE_FRAME, "The frame is spent."});
   auto& target = asked.target.get<ElementTarget>();
   if (target.element >= frame.records.size() ||
-      frame.records[target.element].digest != target.digest) {
+      frame.records[target.element].observed != target.digest) {
     return Checked(Refusal{RefusalCode::STALE_FRAME, "The frame has no such element."});
   }
   if (frame.bus->objects.lost()) {
     return Checked(Refusal{RefusalCode::NO_ACCESSIBILITY_BUS, "The accessibility bus is gone."});
   }
+  return link.lock()
+      .then([this, &frame](Lock lock) -> kj::Promise<Result<Done>> {
+        if (lock != Lock::LOCKED) return checkPage(frame);
+        return Result<Done>(Refusal{RefusalCode::SCREEN_LOCKED, "The person's session is locked."});
+      })
+      .then([this, &frame, &asked, refind](Result<Done>&& page) {
+        if (!page.ok()) return kj::Promise<Checked>(page.refusal());
+        return checkElement(frame, asked, refind);
+      });
+}
+
+kj::Promise<Checked> TargetCheck::checkElement(ObservedFrame& frame, const Action& asked,
+                                               Refind refind) {
   auto window = checkWindow(frame);
   if (!window.ok()) return Checked(window.refusal());
-  return lookAt(frame, target.element, timer.now() + bounds::CALL)
-      .then([&frame, &asked, &target,
-             window = kj::mv(*window)](kj::Own<Look>&& look) mutable -> Checked {
-        auto usable = checkElement(frame, *look);
-        if (!usable.ok()) return usable.refusal();
-        if (elementDigest(frame.id, frame.window.process, look->node, look->ancestorRoles) !=
-            target.digest) {
-          return Refusal{RefusalCode::TARGET_CHANGED, "The element is not what was observed."};
+  auto element = asked.target.get<ElementTarget>().element;
+  return lookAt(frame, element, timer.now() + bounds::CALL)
+      .then([this, &frame, &asked, element, refind,
+             window = kj::mv(*window)](kj::Own<Look>&& look) mutable -> kj::Promise<Checked> {
+        auto there = checkThere(*look);
+        auto& record = frame.records[element];
+        bool lost = !there.ok() && there.refusal().code == RefusalCode::TARGET_MISSING;
+        if (lost && refind == Refind::ONCE && record.domId.size() > 0 && !record.foundAgain) {
+          return findAgain(frame, element).then([this, &frame, &asked](Result<Done>&& found) {
+            if (!found.ok()) return kj::Promise<Checked>(found.refusal());
+            return checkElement(frame, asked, Refind::NEVER);
+          });
         }
+        if (!there.ok()) return Checked(there.refusal());
+        // Hidden or disabled is said as that, though it often changes what the element offers too.
+        auto usable = checkUsable(frame, *look);
+        if (!usable.ok()) return Checked(usable.refusal());
+        auto same = checkSame(frame, element, *look);
+        if (!same.ok()) return Checked(same.refusal());
         auto offered = checkAsked(look->node, frame.toolkit, asked);
-        if (!offered.ok()) return offered.refusal();
+        if (!offered.ok()) return Checked(offered.refusal());
         auto checked = kj::heap<CheckedTarget>();
         checked->look = kj::mv(look);
         checked->window = kj::mv(window);
-        return kj::mv(checked);
+        return Checked(kj::mv(checked));
+      });
+}
+
+kj::Promise<Result<Done>> TargetCheck::checkPage(ObservedFrame& frame) {
+  KJ_IF_MAYBE (page, frame.page) {
+    return frame.bus->objects.documentUrl(page->ref, timer.now() + bounds::CALL)
+        .then([&frame, page](Answered<kj::String>&& url) -> Result<Done> {
+          if (url.silent()) {
+            return Refusal{RefusalCode::NOT_ANSWERING, "The application does not answer."};
+          }
+          KJ_IF_MAYBE (text, url.value) {
+            if (pageDigest(frame.id, page->ref, *text) == page->digest) return Done();
+          }
+          return Refusal{RefusalCode::PAGE_TARGET_CHANGED, "The page was reloaded or left."};
+        });
+  }
+  return Result<Done>(Done());
+}
+
+kj::Promise<Result<Done>> TargetCheck::findAgain(ObservedFrame& frame, uint32_t element) {
+  accessibility::TreeBounds limits{frame.elements, frame.depth, timer.now() + bounds::CALL};
+  return accessibility::readTree(frame.bus->objects, timer, frame.records[0].ref, frame.toolkit,
+                                 limits)
+      .then([&frame, element](accessibility::Tree&& tree) -> Result<Done> {
+        // Where not all was read, nobody knows whether there is another one.
+        if (tree.cuts.elements || tree.cuts.depth || tree.cuts.time) return MISSING;
+        auto& record = frame.records[element];
+        kj::Maybe<uint32_t> found;
+        for (auto& node : tree.nodes) {
+          if (node->domId != record.domId) continue;
+          if (found != nullptr) {
+            return Refusal{RefusalCode::AMBIGUOUS_TARGET, "Several elements have this id."};
+          }
+          found = node->index;
+        }
+        KJ_IF_MAYBE (index, found) {
+          auto roles = rolesAbove(tree, *index);
+          bool same = recognizedBy(frame.id, *tree.nodes[*index], roles) == record.recognized;
+          if (!same || !adopt(frame, element, tree, *index)) return CHANGED;
+          return Done();
+        }
+        return MISSING;
       });
 }
 

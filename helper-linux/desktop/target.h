@@ -4,6 +4,7 @@
 
 #include "helper-linux/accessibility/node.h"
 #include "helper-linux/desktop/link.h"
+#include "ipc/bounds.h"
 #include "ipc/driver.h"
 
 namespace praefectus::desktop {
@@ -13,6 +14,18 @@ struct Record {
   accessibility::ObjectRef ref;
   uint32_t parent = 0;
   uint32_t position = 0;
+  Hash observed{};    // The digest that the host was given, and repeats.
+  Hash digest{};      // The same, of the object that stands for it now.
+  Hash recognized{};  // The part of it that a person would know.
+  Hash appearance{};  // Everything that is shown of it; tells whether it changed from frame to
+                      // frame.
+  kj::String domId;
+  bool foundAgain = false;
+};
+
+// The document that a frame shows.
+struct PageRecord {
+  accessibility::ObjectRef ref;
   Hash digest{};
 };
 
@@ -26,7 +39,10 @@ struct ObservedFrame final : public kj::Refcounted {
   Hash topology{};
   accessibility::Toolkit toolkit;
   kj::Vector<Record> records;
-  kj::Own<Bus> bus;  // Object names mean something only on the bus they were read from.
+  kj::Maybe<PageRecord> page;
+  uint32_t elements = bounds::ELEMENTS, depth = bounds::DEPTH;  // As they were asked for.
+  bool whole = true;  // Nothing was cut, and not only a part was asked for.
+  kj::Own<Bus> bus;   // Object names mean something only on the bus they were read from.
   bool current = true;
 };
 
@@ -39,7 +55,7 @@ struct Look {
   kj::Vector<uint32_t> ancestorRoles;
 };
 
-// Asks the live object and its ancestors, all at once. Never throws.
+// Asks the live object and its ancestors, all at once. Never throws. `frame` outlives the promise.
 kj::Promise<kj::Own<Look>> lookAt(ObservedFrame& frame, uint32_t element, kj::TimePoint deadline);
 
 // The window's side of it.
@@ -55,24 +71,42 @@ struct CheckedTarget {
   WindowSight window;
 };
 
+// Whether an element whose object has died may be looked for. Only where the application itself
+// gives elements an identity that outlives their objects: a web page's ids.
+enum class Refind { NEVER, ONCE };
+
+// Whether the live object of an observed element answers, and is still in its window. Refuses:
+// NOT_ANSWERING, TARGET_MISSING.
+Result<Done> checkThere(const Look& look);
+// Whether it is still what was observed, by its digest. Refuses: TARGET_CHANGED.
+Result<Done> checkSame(const ObservedFrame& frame, uint32_t element, const Look& look);
+
 class TargetCheck {
  public:
   TargetCheck(Link& link, kj::Timer& timer) : link(link), timer(timer) {}
 
   // All of it, in one place: frame, process and its start, window and its place, live object,
-  // ancestry, identity, state, and what is asked of it. Used by `prepare` and again by `perform`.
-  // Changes nothing. `asked` is an action on an element, of a kind that this helper offers, and
-  // outlives the promise.
+  // ancestry, page, identity, state, and what is asked of it. Used by `prepare` and again by
+  // `perform`. Changes nothing. `asked` is an action on an element, of a kind that this helper
+  // offers, and outlives the promise, as does `frame`. When an element was found again, the frame's
+  // record of it names the new object from then on.
   // Refuses: STALE_FRAME, TARGET_MISSING, TARGET_CHANGED, TARGET_HIDDEN, TARGET_OCCLUDED,
   // TARGET_DISABLED, SENSITIVITY_BLOCKED, UNSUPPORTED_ACTION, AMBIGUOUS_TARGET, MALFORMED,
-  // NOT_ANSWERING, NO_DISPLAY, NO_ACCESSIBILITY_BUS.
-  kj::Promise<Result<kj::Own<CheckedTarget>>> check(ObservedFrame& frame, const Action& asked);
+  // NOT_ANSWERING, PAGE_TARGET_CHANGED, NO_DISPLAY, NO_ACCESSIBILITY_BUS.
+  kj::Promise<Result<kj::Own<CheckedTarget>>> check(ObservedFrame& frame, const Action& asked,
+                                                    Refind refind);
 
   // The window's side alone, for readback.
   WindowSight windowSight(const WindowRef& window);
 
  private:
   Result<WindowSight> checkWindow(const ObservedFrame& frame);
+  kj::Promise<Result<Done>> checkPage(ObservedFrame& frame);
+  kj::Promise<Result<kj::Own<CheckedTarget>>> checkElement(ObservedFrame& frame,
+                                                           const Action& asked, Refind refind);
+  // Looks once through the window for the element with the lost one's id, and gives its record the
+  // new object. Refuses: TARGET_MISSING, TARGET_CHANGED, AMBIGUOUS_TARGET.
+  kj::Promise<Result<Done>> findAgain(ObservedFrame& frame, uint32_t element);
 
   Link& link;
   kj::Timer& timer;

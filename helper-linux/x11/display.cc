@@ -24,12 +24,33 @@ namespace praefectus::x11 {
 namespace {
 
 constexpr kj::StringPtr ATOM_NAMES[ATOMS] = {
-    "_NET_ACTIVE_WINDOW"_kj,  "_NET_CLIENT_LIST_STACKING"_kj,
-    "_NET_WM_PID"_kj,         "_NET_WM_NAME"_kj,
-    "_NET_WM_STATE"_kj,       "_NET_WM_STATE_HIDDEN"_kj,
-    "_NET_WM_STATE_MODAL"_kj, "WM_STATE"_kj,
-    "_NET_FRAME_EXTENTS"_kj,  "_GTK_FRAME_EXTENTS"_kj,
-    "UTF8_STRING"_kj,         "AT_SPI_BUS"_kj,
+    "_NET_ACTIVE_WINDOW"_kj,
+    "_NET_CLIENT_LIST_STACKING"_kj,
+    "_NET_WM_PID"_kj,
+    "_NET_WM_NAME"_kj,
+    "_NET_WM_STATE"_kj,
+    "_NET_WM_STATE_HIDDEN"_kj,
+    "_NET_WM_STATE_MODAL"_kj,
+    "_NET_WM_WINDOW_TYPE"_kj,
+    "_NET_WM_WINDOW_TYPE_NORMAL"_kj,
+    "_NET_WM_WINDOW_TYPE_DIALOG"_kj,
+    "_NET_WM_WINDOW_TYPE_UTILITY"_kj,
+    "_NET_WM_WINDOW_TYPE_TOOLBAR"_kj,
+    "_NET_WM_WINDOW_TYPE_MENU"_kj,
+    "_NET_WM_WINDOW_TYPE_DROPDOWN_MENU"_kj,
+    "_NET_WM_WINDOW_TYPE_POPUP_MENU"_kj,
+    "_NET_WM_WINDOW_TYPE_COMBO"_kj,
+    "_NET_WM_WINDOW_TYPE_TOOLTIP"_kj,
+    "_NET_WM_WINDOW_TYPE_NOTIFICATION"_kj,
+    "_NET_WM_WINDOW_TYPE_SPLASH"_kj,
+    "_NET_WM_WINDOW_TYPE_DOCK"_kj,
+    "_NET_WM_WINDOW_TYPE_DESKTOP"_kj,
+    "WM_STATE"_kj,
+    "_NET_FRAME_EXTENTS"_kj,
+    "_GTK_FRAME_EXTENTS"_kj,
+    "UTF8_STRING"_kj,
+    "COMPOUND_TEXT"_kj,
+    "AT_SPI_BUS"_kj,
     "XTEST Device"_kj,
 };
 
@@ -193,6 +214,14 @@ void Display::findExtensions() {
     input = bool(reply);
     inputMajor = data->major_opcode;
   }
+}
+
+kj::Maybe<uint32_t> Display::serverProcess() const {
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  bool known = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.pid > 0;
+  if (!known) return nullptr;
+  return static_cast<uint32_t>(peer.pid);
 }
 
 bool Display::alive() {

@@ -17,12 +17,19 @@
 
 namespace praefectus::x11 {
 
-// A top-level window as the window manager lists it.
+// A window that a person sees as one: those that the window manager lists, and besides those that
+// pass it by (override-redirect: menus, popovers, tooltips, lists of combo boxes) as long as they
+// show.
 struct TopLevel {
   xcb_window_t id = 0;
   uint32_t pid = 0;  // By the X server's own knowledge where it has any, else as the client claims.
   kj::String title;
   Rect bounds;  // Client area, in root coordinates.
+  bool managed = true;
+  WindowKind kind = WindowKind::NORMAL;
+  // Another one of the list that it belongs to: the one that it names, and for what passes the
+  // window manager by and names none, its process's only managed one. 0 for none.
+  xcb_window_t owner = 0;
   bool visible = false;
   bool active = false;
   bool modal = false;
@@ -30,6 +37,20 @@ struct TopLevel {
   uint32_t marginLeft = 0, marginRight = 0, marginTop = 0, marginBottom = 0;
   // The window manager's frame around the client area.
   uint32_t frameLeft = 0, frameRight = 0, frameTop = 0, frameBottom = 0;
+};
+
+// One part of the root window that is a screen of its own.
+struct MonitorSeen {
+  xcb_atom_t name = XCB_ATOM_NONE;
+  Rect bounds;  // In root coordinates; origins may be negative.
+  bool primary = false;
+};
+
+// How the monitors stand.
+struct Layout {
+  Rect screen;      // The root window.
+  Hash topology{};  // Of their names, places and sizes, and of the root window's size.
+  kj::Vector<MonitorSeen> monitors;  // At most bounds::MONITORS; the topology covers all.
 };
 
 // What must not change behind the person's back.
@@ -49,10 +70,25 @@ enum class Atom : unsigned {
   WM_STATE,
   WM_STATE_HIDDEN,
   WM_STATE_MODAL,
+  WM_WINDOW_TYPE,
+  TYPE_NORMAL,
+  TYPE_DIALOG,
+  TYPE_UTILITY,
+  TYPE_TOOLBAR,
+  TYPE_MENU,
+  TYPE_DROPDOWN_MENU,
+  TYPE_POPUP_MENU,
+  TYPE_COMBO,
+  TYPE_TOOLTIP,
+  TYPE_NOTIFICATION,
+  TYPE_SPLASH,
+  TYPE_DOCK,
+  TYPE_DESKTOP,
   ICCCM_STATE,
   FRAME_EXTENTS,
   GTK_FRAME_EXTENTS,
   UTF8_STRING,
+  COMPOUND_TEXT,
   AT_SPI_BUS,
   XTEST_DEVICE,
 };
@@ -69,10 +105,13 @@ class Display final : public kj::Refcounted {
   bool alive();  // Asks the server.
   kj::StringPtr name() const { return displayName; }
 
-  // Bottom of the stack first; at most bounds::WINDOWS, and `cut` when there were more.
+  // Bottom of the stack first, as the server draws it; at most bounds::WINDOWS, and `cut` when
+  // there were more.
   kj::Vector<TopLevel> topLevels(bool& cut);
-  // A digest over the monitors' names, places and sizes.
-  Hash topology();
+  Layout layout();
+  Hash topology() { return layout().topology; }
+  // Of the X server, where it is known.
+  kj::Maybe<uint32_t> serverProcess() const;
   kj::Maybe<Context> context();
   // The accessibility bus that at-spi2-core announced on this display.
   kj::Maybe<kj::String> accessibilityBus();

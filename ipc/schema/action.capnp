@@ -37,7 +37,7 @@ struct Action {
     # screenshotRead when it asks for a picture.
 
     screenshot @8 :Void;
-    # A picture without a tree and without a frame. Target: desktop or window. Class screenshotRead.
+    # A picture without a tree and without a frame. Target: window or monitor. Class screenshotRead.
 
     # Mutations of what an element means. Class semanticMutation.
 
@@ -87,6 +87,9 @@ struct Action {
 
     clipboardWrite @24 :ClipboardWrite;
     # Target: desktop.
+
+    zoom @25 :Zoom;
+    # A read: a part of a frame's window as a picture. Target: point. Class screenshotRead.
   }
 }
 
@@ -116,6 +119,7 @@ struct Target {
     window @1 :Words.WindowRef;
     element @2 :ElementRef;
     point @3 :PointRef;
+    monitor @4 :Data;    # The id of a monitor as listed, 16 bytes.
   }
 }
 
@@ -125,7 +129,7 @@ struct ElementRef {
   window @0 :Words.WindowRef;
   frame @1 :Data;      # The frame's id, 16 bytes.
   epoch @2 :UInt64;
-  element @3 :UInt32;  # Position in that observation's element list.
+  element @3 :UInt32;  # Position in that observation's element list, 0 to 4999.
   digest @4 :Data;     # The element's digest as observed, 32 bytes: proves the host means what it saw.
 }
 
@@ -139,7 +143,33 @@ struct PointRef {
 }
 
 struct Observe {
+  # Zero is the usual bound, and its one spelling. A request above a limit is malformed, not clamped.
   picture @0 :Bool;
+  elements @1 :UInt32;      # At most this many: 1 to 5000, usually 1500.
+  depth @2 :UInt32;         # 1 to 64, usually 64.
+  textBytes @3 :UInt32;     # Of a name or a value: 1 to 16384, usually 500.
+  timeMs @4 :UInt32;        # For reading the tree: 1 to 6000, usually 6000.
+  part :union {
+    whole @5 :Void;
+    below @6 :Below;
+  }
+}
+
+struct Below {
+  # What is below one element of the session's last frame. That frame is of the action's target, is
+  # current, and is the one the grant names; the reading's own frame then takes its place.
+  frame @0 :Data;      # The frame's id, 16 bytes.
+  epoch @1 :UInt64;
+  element @2 :UInt32;  # 0 to 4999.
+  digest @3 :Data;     # As observed, 32 bytes.
+  first @4 :UInt32;    # Its children from this one on: goes on where an earlier reading was cut.
+}
+
+struct Zoom {
+  # From the target, the one corner, to any other corner, both inside the frame's client area; each 0 to
+  # 65535. Both belong to what is shown: from a point to itself is one pixel.
+  toX @0 :Int32;
+  toY @1 :Int32;
 }
 
 struct Invoke {

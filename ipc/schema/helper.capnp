@@ -8,6 +8,7 @@
 using Cxx = import "/capnp/c++.capnp";
 using Words = import "words.capnp";
 using Action = import "action.capnp".Action;
+using Observe = import "action.capnp".Observe;
 using Seen = import "desktop.capnp";
 $Cxx.namespace("praefectus::wire");
 
@@ -92,17 +93,21 @@ interface Helper {
 
   list @2 () -> (result :ListResult);
 
-  observe @3 (window :Words.WindowRef, frame :Data, epoch :UInt64, picture :Bool)
+  observe @3 (window :Words.WindowRef, frame :Data, epoch :UInt64, request :Observe)
       -> (result :ObserveResult, picture :Seen.Picture);
   # Keeps the live objects under the given frame; the session's earlier frame is forgotten.
 
   prepare @4 (action :Action, nonce :Data) -> (result :PrepareResult, prepared :Prepared);
   # Resolves the target to the live object and checks it. Changes nothing, focus included. `nonce` is
   # 32 bytes and keys every hash in the facts.
+
+  capture @5 (action :Action) -> (result :CaptureResult, picture :Seen.Picture);
+  # A screenshot or a zoom. Changes nothing and spends no frame.
 }
 
 struct ListResult { union { desktop @0 :Seen.Desktop; refusal @1 :Words.Refusal; } }
 struct ObserveResult { union { observation @0 :Seen.Observation; refusal @1 :Words.Refusal; } }
+struct CaptureResult { union { picture @0 :Seen.PictureInfo; refusal @1 :Words.Refusal; } }
 struct PrepareResult { union { ready @0 :Void; refusal @1 :Words.Refusal; } }
 struct PerformResult { union { facts @0 :Facts; refusal @1 :Words.Refusal; } }
 

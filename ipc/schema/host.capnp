@@ -116,11 +116,16 @@ interface Session {
   # Opens what the lease allows, until it expires, its frame or turn ends, it is revoked, or the helper
   # that it was opened under ends. At most 64 are open in a session. One whose time begins before this
   # supervisor did is policyDenied: a restart brings none back.
+
+  capture @9 (submission :Submission) -> (result :CapturedResult, picture :Seen.Picture);
+  # A screenshot, or a zoom into the session's frame.
 }
 
 struct CapabilitiesResult { union { helper @0 :HelperStatus; refusal @1 :HostRefusal; } }
 struct DesktopResult { union { desktop @0 :Seen.Desktop; refusal @1 :HostRefusal; } }
 struct SeenResult { union { observation @0 :Seen.Observation; refusal @1 :HostRefusal; } }
+
+struct CapturedResult { union { picture @0 :Seen.PictureInfo; refusal @1 :HostRefusal; } }
 
 struct ExecuteResult { union { outcome @0 :Outcome; refusal @1 :HostRefusal; } }
 

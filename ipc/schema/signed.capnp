@@ -72,7 +72,7 @@ struct Grant {
   actionClass @10 :Words.ActionClass;
   risk @11 :Words.Safety;         # The action's own `safety`.
   target @12 :Words.WindowRef;    # The window acted on; all zero for the whole desktop.
-  frame @13 :Data;                # The frame of an element or point, 16 bytes; else empty.
+  frame @13 :Data;                # The frame that the action refers to, 16 bytes; else empty.
   rights @14 :Words.Rights;
   notBefore @15 :Int64;
   expires @16 :Int64;             # At most 24 hours after notBefore.

@@ -87,6 +87,7 @@ enum RefusalCode {
   operationArchived @53 $means("This operation id was used; its record is in an archive or in the ledger that it came from.") $advice(correct);
   recordDamaged @54 $means("The ledger's record of this operation is damaged; it is never sent again.") $advice(giveUp);
   unsupportedNumber @55 $means("A number is not an integer of at most 64 bits.") $advice(correct);
+  warmingUp @56 $means("The application is still starting: it does not offer this window yet.") $advice(retryLater);
 }
 
 enum Terminal {

@@ -77,14 +77,27 @@ void describeText(kj::StringPtr text, Page& page) {
   page.line(""_kj, lengthText(text));
 }
 
+kj::String frameText(const FrameId& frame, uint64_t epoch) {
+  return kj::str("frame ", hex(bytesOf(frame)), ", number ", epoch, " of its session");
+}
+
 // ---- What is to be done: a sentence, and what it leaves out.
 
 void describeAct(const ListAct&, Page& page) {
   page.line("does", "lists the applications and windows of the desktop; changes nothing");
 }
 void describeAct(const ObserveAct& act, Page& page) {
-  page.line("does", kj::str("reads the window as a tree of elements",
+  page.line("does", kj::str("reads ", act.below == nullptr ? "the window" : "a part of the window",
+                            " as a tree of elements",
                             act.picture ? " and takes a picture of it" : "", "; changes nothing"));
+  KJ_IF_MAYBE (below, act.below) {
+    page.line("below", kj::str("element ", below->element, ", from its child ", below->first,
+                               " on (counted from 0)"));
+    page.line("as seen in", frameText(below->frame, below->epoch));
+  }
+  page.line("at most",
+            kj::str(counted(act.elements, "element"), ", ", counted(act.depth, "level"), ", ",
+                    counted(act.textBytes, "byte"), " of each text, ", act.timeMs, " ms"));
 }
 void describeAct(const ScreenshotAct&, Page& page) {
   page.line("does", "takes a picture; changes nothing");
@@ -184,9 +197,27 @@ void describeAct(const ClipboardWriteRequest& act, Page& page) {
   page.line("does", "puts this text on the clipboard, in place of what is there");
   describeText(act.text, page);
 }
+void describeAct(const ZoomAct& act, Page& page) {
+  page.line("does", kj::str("takes a picture from the point to x ", act.toX, ", y ", act.toY,
+                            " of the same frame; changes nothing"));
+}
 
 Json parametersOf(const ListAct&) { return Json::object(); }
-Json parametersOf(const ObserveAct& act) { return {{"picture", act.picture}}; }
+Json parametersOf(const ObserveAct& act) {
+  Json out = {{"picture", act.picture},
+              {"elements", act.elements},
+              {"depth", act.depth},
+              {"text_bytes", act.textBytes},
+              {"time_ms", act.timeMs}};
+  KJ_IF_MAYBE (below, act.below) {
+    out["below"] = {{"frame", hex(bytesOf(below->frame)).cStr()},
+                    {"epoch", below->epoch},
+                    {"element", below->element},
+                    {"digest", hex(bytesOf(below->digest)).cStr()},
+                    {"first", below->first}};
+  }
+  return out;
+}
 Json parametersOf(const ScreenshotAct&) { return Json::object(); }
 Json parametersOf(const InvokeRequest& act) { return {{"name", json(act.name)}}; }
 Json parametersOf(const SetValueRequest& act) { return {{"text", json(act.text)}}; }
@@ -230,6 +261,7 @@ Json parametersOf(const OpenRequest& act) {
       {"what", json(act.what)}, {"application", json(act.application)}, {"no_focus", act.noFocus}};
 }
 Json parametersOf(const ClipboardWriteRequest& act) { return {{"text", json(act.text)}}; }
+Json parametersOf(const ZoomAct& act) { return {{"to_x", act.toX}, {"to_y", act.toY}}; }
 
 // Calls `each` with the alternative that is there.
 template <typename OneOf, typename Each>
@@ -253,10 +285,6 @@ void visit(const OneOf& value, Each&& each) {
 
 // ---- To what, and with what proof.
 
-kj::String frameText(const FrameId& frame, uint64_t epoch) {
-  return kj::str("frame ", hex(bytesOf(frame)), ", number ", epoch, " of its session");
-}
-
 void describeTarget(const DesktopTarget&, Page& page) { page.line("to", "the whole desktop"); }
 void describeTarget(const WindowRef& window, Page& page) { page.line("to", windowText(window)); }
 void describeTarget(const ElementTarget& target, Page& page) {
@@ -267,6 +295,9 @@ void describeTarget(const PointTarget& target, Page& page) {
   page.line("to",
             kj::str("the point x ", target.x, ", y ", target.y, " of ", windowText(target.window)));
   page.line("as seen in", frameText(target.frame, target.epoch));
+}
+void describeTarget(const MonitorTarget& target, Page& page) {
+  page.line("to", kj::str("monitor ", hex(bytesOf(target.id)), ", whatever it shows"));
 }
 
 Json targetJson(const DesktopTarget&) { return {{"kind", "desktop"}}; }
@@ -288,6 +319,9 @@ Json targetJson(const PointTarget& target) {
           {"epoch", target.epoch},
           {"x", target.x},
           {"y", target.y}};
+}
+Json targetJson(const MonitorTarget& target) {
+  return {{"kind", "monitor"}, {"monitor", hex(bytesOf(target.id)).cStr()}};
 }
 
 void describeProof(const StrongestProof&, Page& page) {

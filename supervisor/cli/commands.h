@@ -38,6 +38,7 @@ kj::Maybe<attest::PublicKey> trustedKey(const Options& options);
 Report apps(Arguments arguments);
 Report windows(Arguments arguments);
 Report observe(Arguments arguments);
+Report screenshot(Arguments arguments);
 Report capabilities(Arguments arguments);
 Report status(Arguments arguments);
 Report verify(Arguments arguments);

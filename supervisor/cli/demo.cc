@@ -682,7 +682,7 @@ class Demo {
   }
 
   void savePicture(kj::StringPtr name) {
-    auto& png = KJ_REQUIRE_NONNULL(seen.picture, "there is no picture");
+    auto& png = KJ_REQUIRE_NONNULL(seen.png, "there is no picture");
     int fd;
     KJ_SYSCALL(fd = open(picture(name).cStr(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
     kj::FdOutputStream(kj::AutoCloseFd(fd)).write(png.begin(), png.size());

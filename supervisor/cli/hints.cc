@@ -16,6 +16,7 @@ constexpr Hint HINTS[] = {
     {RefusalCode::ACCESSIBILITY_OFF,
      "Check that accessibility is on: org.a11y.Status IsEnabled, and no NO_AT_BRIDGE."_kj},
     {RefusalCode::NOT_ANSWERING, "The application is busy or stopped; try again later."_kj},
+    {RefusalCode::WARMING_UP, "Try again in a moment."_kj},
     {RefusalCode::CAPTURE_FAILED, "The window may be hidden or closing; try again."_kj},
     {RefusalCode::TARGET_MISSING, "`praefectus windows` lists the windows."_kj},
     {RefusalCode::TARGET_CHANGED, "The window changed meanwhile; try again."_kj},

@@ -37,16 +37,45 @@ const Command COMMANDS[] = {
     {"windows"_kj, ""_kj, "list the windows on this desktop"_kj,
      "Lists the windows of the desktop that DISPLAY names, topmost first. STATE is active, visible "
      "or\n"
-     "hidden; \"no tree\" beside it means that the window cannot be observed: its application "
-     "offers no\n"
-     "accessibility tree.\n"_kj,
+     "hidden; then what kind of window it is, unless an ordinary one, and which window it belongs "
+     "to;\n"
+     "\"no tree\" means that it cannot be observed: its application offers no accessibility tree.\n"
+     "Below them are the monitors, and whether the session is locked.\n"_kj,
      windows},
-    {"observe"_kj, "WINDOW [--png FILE]"_kj, "read one window as a tree of elements"_kj,
-     "Reads the window with this id (as `praefectus windows` prints it) as a tree of elements, one "
+    {"observe"_kj,
+     "WINDOW [--png FILE [--annotate]] [--elements N] [--depth N] [--text-bytes N] [--time-ms N] "
+     "[--below ELEMENT [--first N]] [--again SECONDS]"_kj,
+     "read one window as a tree of elements"_kj,
+     "Reads the window with this id (as `praefectus windows` prints it) as a tree of elements: one "
      "line\n"
-     "each, indented under its parent. With --png, saves a picture of it too; FILE must not "
-     "exist.\n"_kj,
+     "each, indented under its parent, in the form that models are given. It begins with the "
+     "element's\n"
+     "number, then has its role, \"name\", = \"value\", [what is special about its state], (the "
+     "actions "
+     "it\n"
+     "accepts), #id in its page, and place in the window. Lines before them say what was left out. "
+     "With\n"
+     "--png, saves a picture of the window too; FILE must not exist. With --annotate, every "
+     "element "
+     "that\n"
+     "shows and can be acted on has a box and its number there.\n"
+     "A reading ends at 1500 elements (--elements, at most 5000), 64 levels (--depth), 500 bytes "
+     "of "
+     "a\n"
+     "text (--text-bytes, at most 16384) and 6 seconds (--time-ms). --below reads on under one "
+     "element,\n"
+     "from its first child or from child N (--first, counted from 0). --again reads twice, up to "
+     "300\n"
+     "seconds apart, and prints what has changed: + new, - gone, ~ changed, = under another number.\n"_kj,
      observe},
+    {"screenshot"_kj, "WINDOW|--monitor N --png FILE [--part WIDTHxHEIGHT+X+Y]"_kj,
+     "save a picture of a window, a part of it, or a monitor"_kj,
+     "Saves what the window with this id shows, covered or not, or what a person sees on monitor N "
+     "(both\n"
+     "as `praefectus windows` prints them), as a PNG in FILE, which must not exist. The digest is "
+     "that of\n"
+     "the pixels. --part is in the window's own pixels.\n"_kj,
+     screenshot},
     {"capabilities"_kj, ""_kj, "say what works on this desktop now"_kj,
      "Starts an attested helper on this desktop and asks it what works, tried and not assumed.\n"_kj,
      capabilities},

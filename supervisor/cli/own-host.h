@@ -38,6 +38,8 @@ class OwnHost {
   T wait(kj::Promise<Result<T>> promise) {
     return orFail(promise.wait(io.waitScope));
   }
+  // Goes on in `time`.
+  void pause(kj::Duration time) { io.provider->getTimer().afterDelay(time).wait(io.waitScope); }
 
  private:
   TemporaryFolder folder;

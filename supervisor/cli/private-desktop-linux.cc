@@ -410,6 +410,9 @@ void PrivateDesktop::Parts::setEnvironment() {
     environment.add(kj::str(name, "=", value));
   };
   set("DBUS_SESSION_BUS_ADDRESS", kj::str("unix:path=", folder, "/run/bus"));
+  // What this machine knows of the person's own session, locked or not, is not about this desktop:
+  // its programs look for a system's bus where there is none.
+  set("DBUS_SYSTEM_BUS_ADDRESS", kj::str("unix:path=", folder, "/run/system-bus"));
   set("XDG_RUNTIME_DIR", kj::str(folder, "/run"));
   set("HOME", kj::str(folder, "/home"));
   set("XDG_CONFIG_HOME", kj::str(folder, "/home/.config"));

@@ -26,6 +26,9 @@ constexpr Refusal NONSENSE = {RefusalCode::SERVICE_MISMATCH,
 constexpr Refusal FORGED = {RefusalCode::SERVICE_MISMATCH,
                             "The answer is not signed by this ledger, or not of this request."_kj};
 
+constexpr Refusal NO_PNG = {RefusalCode::CAPTURE_FAILED,
+                            "There is no PNG: it is too large, or the helper has ended."_kj};
+
 int64_t wallMs() {
   timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
@@ -227,7 +230,24 @@ class SessionImpl final : public Session {
   kj::Promise<Result<Desktop>> list() override { return list(actOnDesktop(ListAct(), How())); }
 
   kj::Promise<Result<Observation>> observe(WindowRef window, bool picture) override {
-    return observe(actOn(window, ObserveAct{picture}, How()));
+    ObserveAct act;
+    act.picture = picture;
+    return observe(actOn(window, kj::mv(act), How()));
+  }
+
+  kj::Promise<Result<Pictured>> screenshot(WindowRef window) override {
+    return capture(actOn(window, ScreenshotAct(), How()));
+  }
+
+  kj::Promise<Result<Pictured>> screenshot(MonitorId monitor) override {
+    return capture(request(MonitorTarget{monitor}, ScreenshotAct(), How()));
+  }
+
+  kj::Promise<Result<Pictured>> zoom(const Observation& seen, Rect part) override {
+    KJ_REQUIRE(part.width > 0 && part.height > 0, "there is nothing in this part");
+    ZoomAct to{static_cast<int32_t>(part.x + int64_t{part.width} - 1),
+               static_cast<int32_t>(part.y + int64_t{part.height} - 1)};
+    return capture(actAt(seen, part.x, part.y, to, How()));
   }
 
   Request invoke(const Observation& seen, const Element& element, kj::StringPtr name,
@@ -361,8 +381,32 @@ class SessionImpl final : public Session {
             auto result = results.getResult();
             if (result.isRefusal()) return Result<Observation>(refusal(result.getRefusal(), hash));
             auto seen = kj::heap<Observation>(read(result.getObservation()));
-            if (!results.hasPicture()) return Result<Observation>(kj::mv(*seen));
-            return withPicture(kj::mv(seen), results.getPicture());
+            KJ_REQUIRE(results.hasPicture() == (seen->picture != nullptr));
+            KJ_IF_MAYBE (info, seen->picture) {
+              return fetch(results.getPicture(), *info)
+                  .then([seen = kj::mv(seen)](
+                            Result<Pictured> picture) mutable -> Result<Observation> {
+                    if (!picture.ok()) return picture.refusal();
+                    seen->png = kj::mv(picture->png);
+                    return kj::mv(*seen);
+                  });
+            }
+            return Result<Observation>(kj::mv(*seen));
+          });
+      return worded(timer, READING, kj::mv(answer), GONE);
+    });
+  }
+
+  kj::Promise<Result<Pictured>> capture(const Request& request) override {
+    return leased<Pictured>(request, [this](const Request& own) {
+      auto call = client.captureRequest();
+      fill(own, call.initSubmission());
+      kj::Promise<Result<Pictured>> answer =
+          call.send().then([this, hash = hashOf(own)](auto&& got) -> kj::Promise<Result<Pictured>> {
+            auto results = strictly(got);
+            auto result = results.getResult();
+            if (result.isRefusal()) return Result<Pictured>(refusal(result.getRefusal(), hash));
+            return fetch(results.getPicture(), read(result.getPicture()));
           });
       return worded(timer, READING, kj::mv(answer), GONE);
     });
@@ -456,14 +500,13 @@ class SessionImpl final : public Session {
     return opening;
   }
 
-  static kj::Promise<Result<Observation>> withPicture(kj::Own<Observation> seen,
-                                                      wire::Picture::Client picture) {
-    return fetchPicture(kj::mv(picture), [](Bytes bytes) { return attest::digestOf(bytes); })
-        .then([seen = kj::mv(seen)](PictureData fetched) mutable {
-          seen->picture = kj::mv(fetched.png);
-          seen->pictureWidth = fetched.width;
-          seen->pictureHeight = fetched.height;
-          return Result<Observation>(kj::mv(*seen));
+  static kj::Promise<Result<Pictured>> fetch(wire::Picture::Client picture,
+                                             const PictureInfo& info) {
+    KJ_REQUIRE(isPossible(info));
+    return fetchPng(kj::mv(picture), info, [](Bytes bytes) { return attest::digestOf(bytes); })
+        .then([info](kj::Maybe<Png> fetched) -> Result<Pictured> {
+          KJ_IF_MAYBE (png, fetched) return Pictured{info, kj::mv(png->bytes)};
+          return NO_PNG;
         });
   }
 

@@ -38,6 +38,9 @@ struct Options {
   kj::StringPtr supervisor = nullptr;  // Path of the program; beside our own by default.
   // The supervisor's whole environment ("NAME=value"): which desktop it serves. Ours by default.
   kj::Maybe<kj::ArrayPtr<const kj::String>> environment = nullptr;
+  // Lets helpers switch applications' accessibility on where it is off. It concerns everything on
+  // the desktop, so a person decides. Each puts back what it switched when it ends.
+  bool enableAccessibility = false;
   // The last head that this host knows of the ledger.
   attest::Head seen = {};
 };
@@ -64,6 +67,12 @@ struct Outcome {
   bool replayed = false;         // Recorded earlier; this call dispatched nothing.
   kj::Maybe<Observation> fresh;  // The window afterwards, with its new frame.
   kj::Maybe<Refusal> notFresh;   // Why there is none.
+};
+
+// A picture that was asked for, as PNG.
+struct Pictured {
+  PictureInfo info;
+  kj::Array<kj::byte> png;
 };
 
 struct HelperStatus {
@@ -128,6 +137,11 @@ class Session {
   virtual kj::Promise<Result<Desktop>> list() = 0;
   // With its picture, as PNG, when asked for.
   virtual kj::Promise<Result<Observation>> observe(WindowRef window, bool picture = false) = 0;
+  // What a window or a monitor of the list looks like now; and a part of what an observation is of,
+  // in its coordinates, which is refused when the window is not as it was observed.
+  virtual kj::Promise<Result<Pictured>> screenshot(WindowRef window) = 0;
+  virtual kj::Promise<Result<Pictured>> screenshot(MonitorId monitor) = 0;
+  virtual kj::Promise<Result<Pictured>> zoom(const Observation& seen, Rect part) = 0;
 
   // Signed requests for one element of one observation.
   virtual Request invoke(const Observation& seen, const Element& element, kj::StringPtr action,
@@ -159,6 +173,7 @@ class Session {
   // Reads under a request signed earlier.
   virtual kj::Promise<Result<Desktop>> list(const Request& request) = 0;
   virtual kj::Promise<Result<Observation>> observe(const Request& request) = 0;
+  virtual kj::Promise<Result<Pictured>> capture(const Request& request) = 0;
 
   // Whether such an operation was in flight.
   virtual kj::Promise<bool> cancel(kj::StringPtr operation) = 0;

@@ -97,8 +97,11 @@ bool awaitEnd(pid_t child, kj::Duration within) {
 
 Result<kj::Own<SupervisorProcess>> SupervisorProcess::spawn(const Options& options,
                                                             kj::AutoCloseFd socket) {
-  kj::String arguments[] = {kj::str("praefectus-supervisor"), kj::str("serve"), kj::str("--ledger"),
-                            kj::str(options.ledger)};
+  kj::Vector<kj::String> arguments;
+  for (auto word : {"praefectus-supervisor"_kj, "serve"_kj, "--ledger"_kj, options.ledger}) {
+    arguments.add(kj::str(word));
+  }
+  if (options.enableAccessibility) arguments.add(kj::str("--enable-accessibility"));
   KJ_IF_MAYBE (pid, spawnProgram(options, arguments, socket.get())) {
     auto process = kj::heap<SupervisorProcess>();
     process->child = *pid;

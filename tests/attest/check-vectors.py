@@ -29,18 +29,17 @@ class Wrong(Exception):
 class Struct:
     def __init__(self, scope):
         self.scope = scope
-        self.fields = []  # (ordinal, name, type, whether it is in the union)
+        self.fields = []  # (ordinal, name, type, its union: None, "" for the one without a name, or its name)
 
     def lay_out(self, schema):
         """Gives each field its offset, in bits or pointers, as Cap'n Proto does: in the order of
         ordinals, into the smallest hole; a union's members share theirs, and its tag gets a place
-        when the second member does."""
+        when the second member does. Places are in groups: None for what is always there."""
         self.words = self.pointers = 0
-        self.tag = None
+        self.tags = {}
         holes = {}
         shared = {}
-        self.places = {}
-        members = 0
+        self.places = {None: {}}
 
         def take(bits):
             fitting = [size for size in holes if size >= bits]
@@ -59,26 +58,24 @@ class Struct:
             self.pointers += 1
             return self.pointers - 1
 
-        for ordinal, name, type_, in_union in sorted(self.fields):
-            tag = None
-            if in_union:
-                tag = members
-                members += 1
-                if members == 2:
-                    self.tag = take(16)
+        for _, name, type_, union in sorted(self.fields, key=lambda field: field[0]):
+            members = self.places.setdefault(union, {})
+            if union is not None and len(members) == 1:
+                self.tags[union] = take(16)
             bits = schema.bits(type_, self.scope)
             if bits == 0:
                 at = None
-            elif in_union:
+            elif union is not None:
+                taken = shared.setdefault(union, {})
                 key = "pointer" if bits is None else bits
-                if key not in shared:
-                    if bits is not None and any(other != "pointer" for other in shared):
+                if key not in taken:
+                    if bits is not None and any(other != "pointer" for other in taken):
                         raise NotImplementedError("data of two widths in one union")
-                    shared[key] = take_pointer() if bits is None else take(bits)
-                at = shared[key]
+                    taken[key] = take_pointer() if bits is None else take(bits)
+                at = taken[key]
             else:
                 at = take_pointer() if bits is None else take(bits)
-            self.places[name] = (type_, bits, at, tag)
+            members[name] = (type_, bits, at, None if union is None else len(members))
 
 
 class Schema:
@@ -113,7 +110,7 @@ class Schema:
             if depth == 0 and token in (";", "}"):
                 return
 
-    def read_block(self, scope, in_union=False):
+    def read_block(self, scope, union=None):
         while self.tokens:
             token = self.tokens.pop(0)
             if token == "}":
@@ -128,7 +125,10 @@ class Schema:
                 self.enums[name] = self.read_enumerants()
             elif token == "union" and self.tokens[0] == "{":
                 self.tokens.pop(0)
-                self.read_block(scope, True)
+                self.read_block(scope, "")
+            elif self.tokens[:3] == [":", "union", "{"]:
+                del self.tokens[:3]
+                self.read_block(scope, token)
             elif self.tokens and re.fullmatch(r"@\d+", self.tokens[0]) and self.tokens[1] == ":":
                 ordinal = int(self.tokens.pop(0)[1:])
                 self.tokens.pop(0)
@@ -136,7 +136,7 @@ class Schema:
                 while self.tokens[0] not in (";", "$"):
                     type_ += self.tokens.pop(0)
                 self.skip_statement()
-                self.structs[scope].fields.append((ordinal, token, type_, in_union))
+                self.structs[scope].fields.append((ordinal, token, type_, union))
             elif token != ";":
                 self.skip_statement()
 
@@ -191,20 +191,35 @@ class Message:
         word = (((at - pointer - 1) << 2 | low) & 0xFFFFFFFF) | high << 32
         self.bytes[pointer * 8:pointer * 8 + 8] = word.to_bytes(8, "little")
 
-    def sections(self, struct, values):
-        """Data, and pointers as (type, value), both without trailing zeros."""
+    def members(self, struct, values):
+        """What is always there, and the one chosen member of each union."""
         if not isinstance(values, dict):
             raise Wrong("not an object")
-        plain = {name for name, place in struct.places.items() if place[3] is None}
-        chosen = [name for name in values if name in struct.places and name not in plain]
-        if set(values) != plain | set(chosen) or len(chosen) != (struct.tag is not None):
+        groups = {}
+        own = {}
+        for name, value in values.items():
+            if name in struct.tags:
+                groups[name] = value
+            elif name in struct.places[None]:
+                own[name] = value
+            else:
+                groups.setdefault("", {})[name] = value
+        if set(own) != set(struct.places[None]) or set(groups) != set(struct.tags):
             raise Wrong("other fields than the struct has")
+        yield from ((None, name, value) for name, value in own.items())
+        for union, chosen in groups.items():
+            if len(chosen) != 1 or not set(chosen) <= set(struct.places[union]):
+                raise Wrong("not one member of a union")
+            yield from ((union, name, value) for name, value in chosen.items())
+
+    def sections(self, struct, values):
+        """Data, and pointers as (type, value), both without trailing zeros."""
         data = 0
         pointers = [None] * struct.pointers
-        for name, value in values.items():
-            type_, bits, at, tag = struct.places[name]
+        for union, name, value in self.members(struct, values):
+            type_, bits, at, tag = struct.places[union][name]
             if tag is not None:
-                data |= tag << struct.tag
+                data |= tag << struct.tags[union]
             if bits is None:
                 pointers[at] = (type_, value) if value is not None else None
             elif bits > 0:

@@ -138,7 +138,7 @@ TEST(V2Fence, whatChangedIsRefused) {
     EXPECT_EQ(after(change), "target_changed stale_frame");
   }
   EXPECT_EQ(after([](Observation& seen) { seen.elements.truncate(FIELD); }), "ok stale_frame");
-  EXPECT_EQ(after([](Observation& seen) { seen.picture = kj::heapArray<kj::byte>(1); }),
+  EXPECT_EQ(after([](Observation& seen) { seen.png = kj::heapArray<kj::byte>(1); }),
             "ok stale_frame");
 }
 
@@ -198,9 +198,9 @@ TEST(V2Point, aPictureBelongsToTheSnapshot) {
   std::set<std::string> contents;
   auto seen = sampleObservation();
   contents.insert(spelled(coordinatesOf(seen, 0, 0).snapshotContentHash));
-  seen.picture = kj::heapArray<kj::byte>("one"_kj.asBytes());
+  seen.png = kj::heapArray<kj::byte>("one"_kj.asBytes());
   contents.insert(spelled(coordinatesOf(seen, 0, 0).snapshotContentHash));
-  seen.picture = kj::heapArray<kj::byte>("two"_kj.asBytes());
+  seen.png = kj::heapArray<kj::byte>("two"_kj.asBytes());
   contents.insert(spelled(coordinatesOf(seen, 0, 0).snapshotContentHash));
   EXPECT_EQ(contents.size(), 3u);
 }

@@ -1,6 +1,7 @@
 #include "tests/attest/vectors.h"
 
 #include "ipc/action.h"
+#include "ipc/bounds.h"
 #include "tests/attest/bodies.h"
 
 namespace praefectus::attest {
@@ -177,9 +178,30 @@ StateProof states(std::initializer_list<Expectation> expected) {
   return proof;
 }
 
+ObserveAct bounded() {
+  ObserveAct act;
+  act.elements = bounds::ELEMENTS_LIMIT;
+  act.depth = 3;
+  act.textBytes = bounds::TEXT_LIMIT;
+  act.timeMs = 250;
+  return act;
+}
+
+ObserveAct below() {
+  ObserveAct act;
+  act.below = Below{frame(), 3, 17, digestOf("an element"_kj.asBytes()), 1500};
+  return act;
+}
+
+MonitorTarget monitor() {
+  MonitorTarget to;
+  to.id.fill(8);
+  return to;
+}
+
 InvokeRequest press() { return {kj::str("press")}; }
 
-// One of every kind, then the proofs and targets that these leave out.
+// One of every kind, then the proofs, targets and forms that these leave out.
 kj::Vector<Action> actions() {
   using wire::ControlApplication;
   using wire::ControlWindow;
@@ -204,6 +226,7 @@ kj::Vector<Action> actions() {
   out.add(acting(WINDOW, WindowRequest{ControlWindow::Operation::MINIMIZE}));
   out.add(acting(DesktopTarget(), OpenRequest{kj::str("/a/file"), kj::str("viewer"), true}));
   out.add(acting(DesktopTarget(), ClipboardWriteRequest{kj::str("copied")}));
+  out.add(acting(point(), ZoomAct{300, 400}));
 
   out.add(graver(acting(element(), press(), NoProof()), Mode::BACKGROUND_ONLY, Safety::EXTERNAL));
   out.add(graver(acting(point(), ClickRequest{Button::LEFT, 1}, RegionProof{{1, 2, 300, 400}}),
@@ -212,7 +235,9 @@ kj::Vector<Action> actions() {
   out.add(acting(element(), press(), states({{State::CHECKED, true}, {State::FOCUSED, false}})));
   out.add(acting(element(), press(), AppearsProof()));
   out.add(acting(WINDOW, WindowRequest{ControlWindow::Operation::CLOSE}, DisappearsProof()));
-  out.add(acting(DesktopTarget(), ScreenshotAct()));
+  out.add(acting(monitor(), ScreenshotAct()));
+  out.add(acting(WINDOW, bounded()));
+  out.add(acting(WINDOW, below()));
   return out;
 }
 

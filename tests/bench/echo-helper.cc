@@ -55,7 +55,7 @@ class EchoDriver final : public Driver {
 
   // A window with one entry.
   kj::Promise<Result<Observation>> observe(WindowRef window, FrameId frame, uint64_t epoch,
-                                           bool) override {
+                                           ObserveAct) override {
     Observation seen;
     seen.frame.id = frame;
     seen.frame.epoch = epoch;
@@ -67,6 +67,10 @@ class EchoDriver final : public Driver {
       seen.elements.add(kj::mv(element));
     }
     return Result<Observation>(kj::mv(seen));
+  }
+
+  kj::Promise<Result<Picture>> capture(Action) override {
+    return Result<Picture>(Refusal{RefusalCode::UNSUPPORTED_ACTION, "Not offered."});
   }
 
   kj::Promise<Result<kj::Own<PreparedAction>>> prepare(Action action) override {
@@ -82,8 +86,9 @@ int serve(kj::StringPtr name, uint64_t generation) {
   auto io = kj::setupAsyncIo();
   EchoDriver driver(name == "stalls");
   HelperSelf self{name, PRAEFECTUS_RELEASE, Role::DESKTOP, generation};
+  auto noPng = [](const PictureInfo&, Bytes) { return kj::Maybe<kj::Array<kj::byte>>(); };
   return serveHelper(*io.lowLevelProvider, io.provider->getTimer(), kj::AutoCloseFd(SOCKET), self,
-                     driver, attest::keyedDigest)
+                     driver, attest::keyedDigest, noPng)
       .wait(io.waitScope);
 }
 

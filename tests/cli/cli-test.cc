@@ -31,6 +31,7 @@ const std::vector<std::vector<std::string>> COMMANDS = {
     {"apps"},
     {"windows"},
     {"observe"},
+    {"screenshot"},
     {"capabilities"},
     {"status"},
     {"verify"},
@@ -97,6 +98,17 @@ TEST(Cli, wrongUsageExitsWithTwoAndSaysUsage) {
       {"observe"},
       {"observe", "not-a-number"},
       {"observe", "0x1", "--png"},
+      {"observe", "0x1", "--elements", "0"},
+      {"observe", "0x1", "--elements", "5001"},
+      {"observe", "0x1", "--depth=65"},
+      {"observe", "0x1", "--text-bytes=16385"},
+      {"observe", "0x1", "--time-ms=6001"},
+      {"observe", "0x1", "--time-ms=1s"},
+      {"observe", "0x1", "--below=5000"},
+      {"observe", "0x1", "--below=x"},
+      {"observe", "0x1", "--first=1"},
+      {"observe", "0x1", "--again=301"},
+      {"observe", "0x1", "--below=1", "--again=1"},
       {"status"},
       {"status", "--ledger"},
       {"status", "--ledger", "-x"},
@@ -238,8 +250,8 @@ void expectTree(const std::string& text, const Json& elements) {
   size_t found = 0;
   for (auto& line : linesOf(text)) {
     auto indent = line.find_first_not_of(' ');
-    if (indent == std::string::npos || line[indent] != 'e') continue;
-    size_t number = std::stoul(line.substr(indent + 1));
+    if (indent == std::string::npos || !isdigit(static_cast<unsigned char>(line[indent]))) continue;
+    size_t number = std::stoul(line.substr(indent));
     while (!above.empty() && above.back().first >= indent) above.pop_back();
     if (number > 0) {
       ASSERT_FALSE(above.empty()) << line;
@@ -249,6 +261,34 @@ void expectTree(const std::string& text, const Json& elements) {
     ++found;
   }
   EXPECT_EQ(found, elements.size());
+}
+
+// Less of the same window than all of it, and what has changed in it.
+void expectPartsOfReading(const std::string& id, const Json& whole,
+                          const std::vector<std::string>& environment) {
+  auto read = [&](std::vector<std::string> options) {
+    options.insert(options.begin(), {"observe", id});
+    options.push_back("--json");
+    return envelope(praefectus(options, environment))["data"];
+  };
+  auto few = read({"--elements", "2"});
+  EXPECT_EQ(few["elements"].size(), 2u);
+  EXPECT_EQ(few["cut"]["elements"], true);
+  EXPECT_TRUE(few["elements"][0]["children_cut"] == true ||
+              few["elements"][1]["children_cut"] == true);
+
+  auto below = read({"--below", "0"});
+  EXPECT_EQ(below["elements"].size(), whole.size());
+  auto later = read({"--below", "0", "--first", "1000000"});
+  EXPECT_EQ(later["elements"].size(), 1u) << later;
+  auto none = praefectus({"observe", id, "--below", "4999", "--json"}, environment);
+  EXPECT_EQ(envelope(none)["error"]["code"], "target_missing");
+
+  auto text = praefectus({"observe", id, "--again", "1"}, environment);
+  EXPECT_NE(text.out.find("\nsince frame 1: 0 gone, 0 new, "), std::string::npos) << text.out;
+  auto same = read({"--again", "1"});
+  EXPECT_EQ(same["gone"], Json::array());
+  for (auto& element : same["elements"]) EXPECT_EQ(element["change"], "same") << element;
 }
 
 TEST(Cli, aDesktopCanBeReadAndTheDoctorActsOnIt) {
@@ -266,6 +306,14 @@ TEST(Cli, aDesktopCanBeReadAndTheDoctorActsOnIt) {
     }
   }
   ASSERT_FALSE(id.empty());
+  auto desktopSeen = envelope(praefectus({"windows", "--json"}, environment))["data"];
+  EXPECT_EQ(desktopSeen["monitors"].size(), 1u);
+  EXPECT_NE(desktopSeen["lock"], "locked");
+  for (auto& window : desktopSeen["windows"]) {
+    if (window["id"] == id) {
+      EXPECT_EQ(window["kind"], "normal");
+    }
+  }
   auto apps = envelope(praefectus({"apps", "--json"}, environment));
   bool listed = false;
   for (auto& app : apps["data"]["applications"])
@@ -276,12 +324,18 @@ TEST(Cli, aDesktopCanBeReadAndTheDoctorActsOnIt) {
   auto seen = envelope(praefectus({"observe", id, "--png", png, "--json"}, environment));
   ASSERT_EQ(seen["ok"], true);
   bool button = false;
-  for (auto& element : seen["data"]["elements"]) button |= element["name"] == "Record";
+  for (auto& element : seen["data"]["elements"]) {
+    button |= element["name"] == "Record" && element["role"] == "push button";
+    EXPECT_EQ(element["change"], "unknown");
+  }
   EXPECT_TRUE(button);
+  EXPECT_EQ(seen["data"]["content"], "elements");
+  EXPECT_EQ(seen["data"]["picture"]["width"], seen["data"]["window"]["bounds"]["width"]);
   EXPECT_EQ(contents(png).substr(1, 3), "PNG");
   auto text = praefectus({"observe", id}, environment);
   EXPECT_NE(text.out.find("push button \"Record\""), std::string::npos);
   expectTree(text.out, seen["data"]["elements"]);
+  expectPartsOfReading(id, seen["data"]["elements"], environment);
   auto again = praefectus({"observe", id, "--png", png, "--json"}, environment);
   EXPECT_EQ(again.exit, 1);
   EXPECT_EQ(envelope(again)["error"]["code"], "output_failed");

@@ -1,9 +1,10 @@
 #include "tests/helper-linux/desk.h"
 
+#include "tests/helper-linux/screen.h"
+
 #include <kj/debug.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <fstream>
 #include <thread>
 
@@ -25,21 +26,10 @@ std::string nameOf(const kj::Maybe<RefusalCode>& refusal) {
   return "";
 }
 
-namespace {
-
-// For Screen: Xlib finds the key to a display only through the process's own environment.
-void useAuthorityOf(const PrivateDesktop& desktop) {
-  constexpr kj::StringPtr NAME = "XAUTHORITY="_kj;
-  for (auto& variable : desktop.environment()) {
-    if (!variable.startsWith(NAME)) continue;
-    KJ_SYSCALL(setenv("XAUTHORITY", variable.slice(NAME.size()).cStr(), 1));
-  }
-}
-
-}  // namespace
-
-Desk::Desk(kj::StringPtr mode)
-    : helper(desktop.environment()), recordPath(kj::str(desktop.folder(), "/probe.record")) {
+Desk::Desk(kj::StringPtr mode, PrivateDesktop::Options options)
+    : desktop(options),
+      helper(desktop.environment()),
+      recordPath(kj::str(desktop.folder(), "/probe.record")) {
   useAuthorityOf(desktop);
   helper.hello();
   kj::StringPtr arguments[] = {PRAEFECTUS_BIN "/praefectus-probe"_kj, "--record"_kj, recordPath,

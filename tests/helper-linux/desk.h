@@ -19,7 +19,7 @@ std::string nameOf(const kj::Maybe<RefusalCode>& refusal);
 class Desk {
  public:
   // Starts the probe in the given mode and waits until the helper sees it with its tree.
-  explicit Desk(kj::StringPtr mode = "plain");
+  explicit Desk(kj::StringPtr mode = "plain", PrivateDesktop::Options options = {});
 
   // Another application, by its command line; waits for a window that belongs to it.
   WindowRef open(kj::ArrayPtr<const kj::StringPtr> arguments);

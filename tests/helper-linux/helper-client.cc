@@ -1,6 +1,7 @@
 #include "tests/helper-linux/helper-client.h"
 
 #include "ipc/desktop.h"
+#include "ipc/picture.h"
 
 #include <kj/debug.h>
 
@@ -22,8 +23,9 @@ namespace {
 constexpr kj::Duration PATIENCE = 20 * kj::SECONDS;
 constexpr int SOCKET = 3;
 constexpr kj::StringPtr CAPABILITIES[] = {
-    "list"_kj,        "observe"_kj,     "picture"_kj,       "invoke"_kj,          "set_value"_kj,
-    "proof_value"_kj, "proof_state"_kj, "proof_appears"_kj, "proof_disappears"_kj};
+    "list"_kj,        "observe"_kj,       "picture"_kj,         "screenshot"_kj,
+    "zoom"_kj,        "invoke"_kj,        "set_value"_kj,       "proof_value"_kj,
+    "proof_state"_kj, "proof_appears"_kj, "proof_disappears"_kj};
 
 pid_t start(int socket, kj::ArrayPtr<const kj::String> environment) {
   kj::Vector<char*> variables;
@@ -42,6 +44,14 @@ pid_t start(int socket, kj::ArrayPtr<const kj::String> environment) {
   signal(SIGPIPE, SIG_DFL);
   execve(path, const_cast<char**>(arguments), variables.begin());
   _exit(127);
+}
+
+// As the supervisor fetches it.
+kj::Promise<kj::Array<kj::byte>> pngOf(wire::Picture::Client picture, const PictureInfo& info) {
+  return fetchPng(kj::mv(picture), info, [](Bytes bytes) { return attest::digestOf(bytes); })
+      .then([](kj::Maybe<Png>&& png) {
+        return kj::mv(KJ_REQUIRE_NONNULL(png, "there is no PNG").bytes);
+      });
 }
 
 Performed copyOf(wire::PerformResult::Reader result) {
@@ -124,14 +134,29 @@ Result<Desktop> HelperClient::list() {
 }
 
 Result<Observed> HelperClient::observe(const WindowRef& window, bool picture) {
+  ObserveAct act;
+  act.picture = picture;
+  return observe(window, act);
+}
+
+Result<Observed> HelperClient::observeBelow(const Observed& from, uint32_t element, uint32_t first,
+                                            uint32_t elements) {
+  ObserveAct act;
+  auto& frame = from.seen.frame;
+  act.below = Below{frame.id, frame.epoch, element, from.at(element).digest, first};
+  act.elements = elements;
+  return observe(frame.window, act);
+}
+
+Result<Observed> HelperClient::observe(const WindowRef& window, const ObserveAct& act) {
   auto request = KJ_ASSERT_NONNULL(helper).observeRequest();
   auto frame = attest::random<16>();
   write(window, request.initWindow());
   request.setFrame(bytesOf(frame));
   request.setEpoch(++epoch);
-  request.setPicture(picture);
+  write(act, request.initRequest());
   auto sent = request.send();
-  return within(sent.then([picture](capnp::Response<wire::Helper::ObserveResults>&& response)
+  return within(sent.then([](capnp::Response<wire::Helper::ObserveResults>&& response)
                               -> kj::Promise<Result<Observed>> {
     auto result = response.getResult();
     if (result.isRefusal()) {
@@ -139,15 +164,50 @@ Result<Observed> HelperClient::observe(const WindowRef& window, bool picture) {
     }
     Observed out;
     out.seen = read(result.getObservation());
-    if (!picture) return Result<Observed>(kj::mv(out));
-    auto camera = response.getPicture();
-    return camera.readRequest().send().then(
-        [out = kj::mv(out)](
-            capnp::Response<wire::Picture::ReadResults>&& read) mutable -> Result<Observed> {
-          out.png = kj::heapArray<kj::byte>(read.getBytes());
-          return kj::mv(out);
-        });
+    KJ_IF_MAYBE (info, out.seen.picture) {
+      return pngOf(response.getPicture(), *info)
+          .then([out = kj::mv(out)](kj::Array<kj::byte>&& png) mutable -> Result<Observed> {
+            out.png = kj::mv(png);
+            return kj::mv(out);
+          });
+    }
+    KJ_REQUIRE(!response.hasPicture());
+    return Result<Observed>(kj::mv(out));
   }));
+}
+
+Result<Captured> HelperClient::capture(Action action) {
+  action.blind = attest::random<32>();
+  action.timeoutMs = 15'000;
+  auto request = KJ_ASSERT_NONNULL(helper).captureRequest();
+  write(action, request.initAction());
+  auto sent = request.send();
+  return within(sent.then([](capnp::Response<wire::Helper::CaptureResults>&& response)
+                              -> kj::Promise<Result<Captured>> {
+    auto result = response.getResult();
+    if (result.isRefusal()) {
+      return Result<Captured>(Refusal{result.getRefusal().getCode(), ""_kj});
+    }
+    auto info = read(result.getPicture());
+    return pngOf(response.getPicture(), info).then([info](kj::Array<kj::byte>&& png) {
+      return Result<Captured>(Captured{info, kj::mv(png)});
+    });
+  }));
+}
+
+Result<Captured> HelperClient::screenshot(Target of) {
+  Action action;
+  action.target = kj::mv(of);
+  action.act = ScreenshotAct();
+  return capture(kj::mv(action));
+}
+
+Result<Captured> HelperClient::zoom(const Observed& from, int32_t x, int32_t y, ZoomAct to) {
+  auto& frame = from.seen.frame;
+  Action action;
+  action.target = PointTarget{frame.window, frame.id, frame.epoch, x, y};
+  action.act = to;
+  return capture(kj::mv(action));
 }
 
 ElementTarget HelperClient::targetOf(const Observed& from, uint32_t element) {

@@ -32,6 +32,12 @@ struct Observed {
   const Element& at(uint32_t index) const { return seen.elements[index]; }
 };
 
+// A picture by itself, as PNG.
+struct Captured {
+  PictureInfo info;
+  kj::Array<kj::byte> png;
+};
+
 class HelperClient {
  public:
   // `environment` as "NAME=value" is the whole of the helper's.
@@ -42,6 +48,16 @@ class HelperClient {
   kj::Vector<Capability> hello();
   Result<Desktop> list();
   Result<Observed> observe(const WindowRef& window, bool picture = false);
+  Result<Observed> observe(const WindowRef& window, const ObserveAct& request);
+  // What is below an element of the given observation, from its child `first` on.
+  Result<Observed> observeBelow(const Observed& from, uint32_t element, uint32_t first = 0,
+                                uint32_t elements = bounds::ELEMENTS);
+
+  // Any screenshot or zoom; its blind and timeout are filled in.
+  Result<Captured> capture(Action action);
+  Result<Captured> screenshot(Target of);
+  // From the point (x, y) of the observation's window to the other corner.
+  Result<Captured> zoom(const Observed& from, int32_t x, int32_t y, ZoomAct to);
 
   // Prepares on an element of the given observation. Keeps what was prepared for `perform`.
   kj::Maybe<RefusalCode> prepareInvoke(const Observed& from, uint32_t element,

@@ -54,9 +54,10 @@ TEST(Helper, offersEverythingOnAWholeDesktop) {
     names.push_back(each.name.cStr());
     EXPECT_TRUE(each.available) << each.name.cStr();
   }
-  const std::vector<std::string> expected = {"list",        "observe",       "picture",
-                                             "invoke",      "set_value",     "proof_value",
-                                             "proof_state", "proof_appears", "proof_disappears"};
+  const std::vector<std::string> expected = {
+      "list",        "observe",       "picture",         "screenshot",
+      "zoom",        "invoke",        "set_value",       "proof_value",
+      "proof_state", "proof_appears", "proof_disappears"};
   EXPECT_EQ(names, expected);
 }
 

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <set>
 
 namespace praefectus::tests {
 namespace {
@@ -103,11 +104,20 @@ TEST(Observe, givesParentsBeforeChildrenAndPlacesWithoutHoles) {
     ASSERT_TRUE(seen.ok());
     auto& elements = seen->seen.elements;
     EXPECT_EQ(elements[0].parent, 0u);
-    std::vector<uint32_t> children(elements.size());
+    std::vector<std::set<uint32_t>> places(elements.size());
+    bool hidden = false;
     for (uint32_t i = 1; i < elements.size(); ++i) {
       ASSERT_LT(elements[i].parent, i);
       EXPECT_EQ(elements[i].depth, elements[elements[i].parent].depth + 1);
-      EXPECT_EQ(elements[i].position, children[elements[i].parent]++);
+      EXPECT_TRUE(places[elements[i].parent].insert(elements[i].position).second);
+      // What shows comes first.
+      hidden = hidden || !elements[i].states.has(State::SHOWING);
+      EXPECT_EQ(elements[i].states.has(State::SHOWING), !hidden);
+    }
+    for (uint32_t i = 0; i < elements.size(); ++i) {
+      EXPECT_EQ(places[i].size(), elements[i].children);
+      if (places[i].empty()) continue;
+      EXPECT_EQ(*places[i].rbegin() + 1, places[i].size());
     }
     EXPECT_EQ(seen->seen.faults, 0u);
     EXPECT_FALSE(seen->seen.cuts.elements || seen->seen.cuts.depth || seen->seen.cuts.time);

@@ -1,5 +1,7 @@
 #include "tests/helper-linux/screen.h"
 
+#include "supervisor/cli/private-desktop.h"
+
 #include <kj/debug.h>
 
 #include <X11/Xlib.h>
@@ -8,9 +10,19 @@
 #include <X11/extensions/XInput2.h>
 #include <X11/extensions/XTest.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 namespace praefectus::tests {
+
+void useAuthorityOf(const PrivateDesktop& desktop) {
+  constexpr kj::StringPtr NAME = "XAUTHORITY="_kj;
+  for (auto& variable : desktop.environment()) {
+    if (!variable.startsWith(NAME)) continue;
+    KJ_SYSCALL(setenv("XAUTHORITY", variable.slice(NAME.size()).cStr(), 1));
+  }
+}
 
 Screen::Screen(kj::StringPtr name) : display(XOpenDisplay(name.cStr())) {
   KJ_REQUIRE(display != nullptr);
@@ -19,6 +31,18 @@ Screen::Screen(kj::StringPtr name) : display(XOpenDisplay(name.cStr())) {
 }
 
 Screen::~Screen() { XCloseDisplay(display); }
+
+std::string Screen::title(uint64_t window) {
+  Atom type;
+  int format;
+  unsigned long count = 0, rest;
+  unsigned char* data = nullptr;
+  XGetWindowProperty(display, window, XInternAtom(display, "_NET_WM_NAME", False), 0, 1024, False,
+                     AnyPropertyType, &type, &format, &count, &rest, &data);
+  std::string out(reinterpret_cast<char*>(data), data == nullptr ? 0 : count);
+  if (data != nullptr) XFree(data);
+  return out;
+}
 
 std::vector<uint64_t> Screen::windows(const char* property) {
   std::vector<uint64_t> out;
@@ -32,6 +56,32 @@ std::vector<uint64_t> Screen::windows(const char* property) {
     out.push_back(reinterpret_cast<unsigned long*>(data)[i]);
   if (data != nullptr) XFree(data);
   return out;
+}
+
+std::vector<uint64_t> Screen::drawn(std::vector<uint64_t> ids) {
+  auto treeOf = [this](Window window, Window& parent, std::vector<Window>& children) {
+    Window root = 0;
+    Window* list = nullptr;
+    unsigned count = 0;
+    if (XQueryTree(display, window, &root, &parent, &list, &count) == 0) return;
+    children.assign(list, list + count);
+    if (list != nullptr) XFree(list);
+  };
+  Window root = DefaultRootWindow(display), parent = 0;
+  std::vector<Window> order, ignored;
+  treeOf(root, parent, order);
+  auto placeOf = [&](uint64_t id) {
+    Window at = id;
+    for (;;) {
+      treeOf(at, parent, ignored);
+      if (parent == root || parent == 0) break;
+      at = parent;
+    }
+    return std::find(order.begin(), order.end(), at) - order.begin();
+  };
+  std::stable_sort(ids.begin(), ids.end(),
+                   [&](uint64_t a, uint64_t b) { return placeOf(a) < placeOf(b); });
+  return ids;
 }
 
 Surroundings Screen::look() {
@@ -71,9 +121,9 @@ void Screen::moveMouse(int x, int y) {
   XIFreeDeviceInfo(devices);
 }
 
-void Screen::click() {
-  XTestFakeButtonEvent(display, 1, True, 0);
-  XTestFakeButtonEvent(display, 1, False, 0);
+void Screen::click(unsigned button) {
+  XTestFakeButtonEvent(display, button, True, 0);
+  XTestFakeButtonEvent(display, button, False, 0);
   XSync(display, False);
 }
 

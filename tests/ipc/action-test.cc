@@ -48,6 +48,12 @@ PointTarget point() {
   return to;
 }
 
+MonitorTarget monitor() {
+  MonitorTarget to;
+  to.id.fill(5);
+  return to;
+}
+
 Action acting(Target target, Act act) {
   Action action;
   action.blind = hashOf(7);
@@ -64,7 +70,7 @@ HotkeyRequest hotkey(std::initializer_list<kj::StringPtr> keys) {
 }
 
 Action list() { return acting(DesktopTarget(), ListAct()); }
-Action observe(bool picture = false) { return acting(window(), ObserveAct{picture}); }
+Action observe(ObserveAct act = ObserveAct()) { return acting(window(), kj::mv(act)); }
 Action invoke(kj::StringPtr name) { return acting(element(), InvokeRequest{kj::str(name)}); }
 Action setValue(kj::StringPtr text) { return acting(element(), SetValueRequest{kj::str(text)}); }
 Action mutation() { return invoke("click"); }
@@ -73,7 +79,7 @@ Action mutation() { return invoke("click"); }
 kj::Vector<Action> samples() {
   kj::Vector<Action> out;
   out.add(list());
-  out.add(observe(true));
+  out.add(observe(ObserveAct{true}));
   out.add(acting(window(), ScreenshotAct()));
   out.add(invoke("click"));
   out.add(setValue("Grüße"));
@@ -92,6 +98,22 @@ kj::Vector<Action> samples() {
   out.add(acting(window(), WindowRequest{wire::ControlWindow::Operation::CLOSE}));
   out.add(acting(DesktopTarget(), OpenRequest{kj::str("/a/file"), kj::str("viewer"), true}));
   out.add(acting(DesktopTarget(), ClipboardWriteRequest{kj::str("copied")}));
+  out.add(acting(point(), ZoomAct{23, 24}));
+  return out;
+}
+
+ObserveAct below() {
+  ObserveAct act;
+  act.below = Below{element().frame, 1, 2, hashOf(4), 9};
+  return act;
+}
+
+// Forms of some kinds that their samples do not show.
+kj::Vector<Action> otherForms() {
+  kj::Vector<Action> out;
+  out.add(observe(ObserveAct{false, 5000, 63, 16'383, 5999, nullptr}));
+  out.add(observe(below()));
+  out.add(acting(monitor(), ScreenshotAct()));
   return out;
 }
 
@@ -178,17 +200,17 @@ TEST(Action, theClassFollowsFromTheKind) {
       "semantic_mutation", "semantic_mutation", "semantic_mutation", "pointer_mutation",
       "pointer_mutation",  "pointer_mutation",  "pointer_mutation",  "keyboard_mutation",
       "keyboard_mutation", "keyboard_mutation", "keyboard_mutation", "semantic_mutation",
-      "semantic_mutation", "semantic_mutation", "semantic_mutation"};
+      "semantic_mutation", "semantic_mutation", "semantic_mutation", "screenshot_read"};
   auto all = samples();
   ASSERT_EQ(classes.size(), all.size());
   for (size_t i = 0; i < all.size(); ++i) {
     EXPECT_EQ(nameOf(all[i].actionClass()), classes[i].c_str()) << all[i].kind().cStr();
     EXPECT_EQ(all[i].isMutation(), classes[i].ends_with("mutation")) << all[i].kind().cStr();
   }
-  EXPECT_EQ(observe(false).actionClass(), ActionClass::METADATA_READ);
+  EXPECT_EQ(observe().actionClass(), ActionClass::METADATA_READ);
 }
 
-TEST(Action, theWindowAndTheFrameAreThoseOfTheTarget) {
+TEST(Action, theWindowAndTheFrameAreThoseThatItRefersTo) {
   EXPECT_EQ(list().window(), WindowRef());
   EXPECT_TRUE(list().frame() == nullptr);
   EXPECT_EQ(observe().window(), window());
@@ -200,6 +222,12 @@ TEST(Action, theWindowAndTheFrameAreThoseOfTheTarget) {
     EXPECT_EQ(frame.id, element().frame);
     EXPECT_EQ(frame.epoch, 1u);
   }
+  // A reading below an element refers to that element's frame, and takes another.
+  EXPECT_EQ(observe(below()).window(), window());
+  EXPECT_EQ(KJ_ASSERT_NONNULL(observe(below()).frame()).id, element().frame);
+  EXPECT_EQ(KJ_ASSERT_NONNULL(observe(below()).frame()).epoch, 1u);
+  EXPECT_EQ(acting(monitor(), ScreenshotAct()).window(), WindowRef());
+  EXPECT_TRUE(acting(monitor(), ScreenshotAct()).frame() == nullptr);
 }
 
 TEST(Action, aProofIsNamedAsInTheSchema) {
@@ -224,7 +252,8 @@ TEST(Action, aProofIsNamedAsInTheSchema) {
 TEST(Action, everyFieldHasItsPlaceInTheSchema) {
   const Strings acts = {
       "list = void",
-      "observe = (picture = true)",
+      "observe = (picture = true, elements = 0, depth = 0, textBytes = 0, timeMs = 0, "
+      "part = (whole = void))",
       "screenshot = void",
       "invoke = (name = \"click\")",
       "setValue = (text = \"Grüße\")",
@@ -242,6 +271,7 @@ TEST(Action, everyFieldHasItsPlaceInTheSchema) {
       "window = (operation = close)",
       "open = (what = \"/a/file\", application = \"viewer\", noFocus = true)",
       "clipboardWrite = (text = \"copied\")",
+      "zoom = (toX = 23, toY = 24)",
   };
   const Strings verifications = {
       "strongest = void",
@@ -282,6 +312,13 @@ TEST(Action, everyFieldHasItsPlaceInTheSchema) {
   auto pointed = onWire(acting(point(), MoveRequest()));
   EXPECT_NE(pointed.find("target = (point = " + place), std::string::npos) << pointed;
   EXPECT_NE(pointed.find("epoch = 1, x = 7, y = 8"), std::string::npos);
+  auto forms = otherForms();
+  EXPECT_NE(onWire(forms[0]).find("elements = 5000, depth = 63, textBytes = 16383, timeMs = 5999"),
+            std::string::npos);
+  EXPECT_NE(onWire(forms[1]).find("part = (below = (frame = \""), std::string::npos);
+  EXPECT_NE(onWire(forms[1]).find("epoch = 1, element = 2, digest = \""), std::string::npos);
+  EXPECT_NE(onWire(forms[1]).find("first = 9)"), std::string::npos);
+  EXPECT_NE(onWire(forms[2]).find("target = (monitor = \""), std::string::npos);
 }
 
 TEST(Action, everyKindIsReadAsItWasWritten) {
@@ -294,6 +331,7 @@ TEST(Action, everyKindIsReadAsItWasWritten) {
     EXPECT_EQ(back->window(), action.window());
   };
   for (auto& action : samples()) expectSame(action);
+  for (auto& action : otherForms()) expectSame(action);
   for (auto& proof : proofs()) {
     for (auto mode : {Mode::INTERACTIVE, Mode::BACKGROUND_ONLY}) {
       for (auto safety : {Safety::REVERSIBLE, Safety::EXTERNAL, Safety::DESTRUCTIVE}) {
@@ -306,7 +344,6 @@ TEST(Action, everyKindIsReadAsItWasWritten) {
     }
   }
   expectSame(setValue(""));
-  expectSame(acting(DesktopTarget(), ScreenshotAct()));
 }
 
 // ---- Every field counts ----------------------------------------------------------------------
@@ -398,6 +435,9 @@ void expectEveryLeafToCount(const Action& action) {
 
 TEST(Action, everyFieldChangesTheBytesAndIsReadBack) {
   for (auto& action : samples()) expectEveryLeafToCount(action);
+  expectEveryLeafToCount(observe(ObserveAct{true, 20, 3, 40, 100, nullptr}));
+  expectEveryLeafToCount(observe(below()));
+  expectEveryLeafToCount(acting(monitor(), ScreenshotAct()));
   for (auto& proof : proofs()) {
     auto action = mutation();
     action.verification = proof.clone();
@@ -408,6 +448,7 @@ TEST(Action, everyFieldChangesTheBytesAndIsReadBack) {
 // Every bit counts: whatever bit is turned, the bytes are refused or stand for another action.
 TEST(Action, noSingleBitIsWithoutMeaning) {
   auto actions = samples();
+  for (auto& action : otherForms()) actions.add(kj::mv(action));
   for (auto& proof : proofs()) {
     actions.add(mutation());
     actions.back().verification = proof.clone();
@@ -431,13 +472,13 @@ TEST(Action, noSingleBitIsWithoutMeaning) {
 // ---- What goes together ----------------------------------------------------------------------
 
 // The kinds that each kind of target suits, written down a second time.
-const std::set<std::string> OF_THE_DESKTOP = {"list", "screenshot", "application", "open",
-                                              "clipboard_write"};
+const std::set<std::string> OF_THE_DESKTOP = {"list", "application", "open", "clipboard_write"};
 const std::set<std::string> OF_A_WINDOW = {"observe", "screenshot", "window"};
 const std::set<std::string> OF_AN_ELEMENT = {"invoke", "set_value", "select_text", "secondary",
                                              "click",  "scroll",    "type_text",   "press",
                                              "hotkey", "paste"};
-const std::set<std::string> OF_A_POINT = {"click", "move", "drag"};
+const std::set<std::string> OF_A_POINT = {"click", "move", "drag", "zoom"};
+const std::set<std::string> OF_A_MONITOR = {"screenshot"};
 
 struct TargetRow {
   Target target;
@@ -454,7 +495,8 @@ std::vector<TargetRow> targetRows() {
   return {{DesktopTarget(), OF_THE_DESKTOP, always},
           {window(), OF_A_WINDOW, outer},
           {element(), OF_AN_ELEMENT, all},
-          {point(), OF_A_POINT, outer}};
+          {point(), OF_A_POINT, outer},
+          {monitor(), OF_A_MONITOR, always}};
 }
 
 TEST(Action, theTargetSuitsTheKind) {
@@ -562,9 +604,9 @@ TEST(Action, anElementIsNamedInFull) {
   target.epoch = 0;
   EXPECT_EQ(aimedAt(target), "malformed");
   target = element();
-  target.element = bounds::ELEMENTS - 1;
+  target.element = 4999;
   EXPECT_EQ(aimedAt(target), "ok");
-  target.element = bounds::ELEMENTS;
+  target.element = 5000;
   EXPECT_EQ(aimedAt(target), "malformed");
 }
 
@@ -581,6 +623,18 @@ TEST(Action, aPointBelongsToAFrame) {
   EXPECT_EQ(aimedAt(target), "malformed");
 }
 
+TEST(Action, aMonitorIsNamedBy16Bytes) {
+  const kj::byte bytes[17] = {1};
+  auto named = [&](size_t size) {
+    return changed(acting(monitor(), ScreenshotAct()),
+                   [&](auto to) { to.getTarget().setMonitor(kj::arrayPtr(bytes, size)); });
+  };
+  EXPECT_EQ(named(0), "malformed");
+  EXPECT_EQ(named(15), "malformed");
+  EXPECT_EQ(named(16), "ok");
+  EXPECT_EQ(named(17), "malformed");
+}
+
 // What a point or a region's corner may be, on either axis.
 constexpr std::pair<int32_t, const char*> COORDINATES[] = {
     {INT32_MIN, "malformed"}, {-1, "malformed"},     {0, "ok"},
@@ -595,6 +649,8 @@ TEST(Action, aCoordinateIsFromZeroTo65535) {
     EXPECT_EQ(aimedAt(down), expected) << number;
     EXPECT_EQ(decoded(acting(point(), DragRequest{Button::LEFT, number, 0})), expected) << number;
     EXPECT_EQ(decoded(acting(point(), DragRequest{Button::LEFT, 0, number})), expected) << number;
+    EXPECT_EQ(decoded(acting(point(), ZoomAct{number, 0})), expected) << number;
+    EXPECT_EQ(decoded(acting(point(), ZoomAct{0, number})), expected) << number;
     EXPECT_EQ(decoded(proving(mutation(), RegionProof{{number, 0, 1, 1}})), expected) << number;
     EXPECT_EQ(decoded(proving(mutation(), RegionProof{{0, number, 1, 1}})), expected) << number;
   }
@@ -635,6 +691,53 @@ TEST(Action, aProvenValueIsUpTo16384BytesOfText) {
   EXPECT_EQ(proven(repeated("a", 16'384)), "ok");
   EXPECT_EQ(proven(repeated("a", 16'385)), "malformed");
   EXPECT_EQ(proven("\xC3"), "malformed");
+}
+
+// ---- Bounds of readings ----------------------------------------------------------------------
+
+// The usual bound is written as zero and in no other way.
+void expectBound(uint32_t ObserveAct::*bound, uint32_t usual, uint32_t limit,
+                 kj::Function<void(wire::Observe::Builder, uint32_t)> set) {
+  auto asked = [&](uint32_t number) {
+    return changed(observe(), [&](auto to) { set(to.getObserve(), number); });
+  };
+  EXPECT_EQ(asked(0), "ok");
+  EXPECT_EQ(asked(1), "ok");
+  EXPECT_EQ(asked(limit), limit == usual ? "malformed" : "ok");
+  EXPECT_EQ(asked(limit + 1), "malformed");
+  EXPECT_EQ(asked(UINT32_MAX), "malformed");
+  EXPECT_EQ(asked(usual), "malformed");
+  auto act = decodeAction(encode(observe()))->act.get<ObserveAct>();
+  EXPECT_EQ(act.*bound, usual);
+  ObserveAct least;
+  least.*bound = 1;
+  EXPECT_EQ(decodeAction(encode(observe(least)))->act.get<ObserveAct>().*bound, 1u);
+}
+
+TEST(Action, eachBoundOfAReadingIsZeroForTheUsualAndHasALimit) {
+  expectBound(&ObserveAct::elements, 1500, 5000, [](auto to, auto n) { to.setElements(n); });
+  expectBound(&ObserveAct::depth, 64, 64, [](auto to, auto n) { to.setDepth(n); });
+  expectBound(&ObserveAct::textBytes, 500, 16'384, [](auto to, auto n) { to.setTextBytes(n); });
+  expectBound(&ObserveAct::timeMs, 6000, 6000, [](auto to, auto n) { to.setTimeMs(n); });
+}
+
+TEST(Action, whatIsReadBelowIsNamedInFull) {
+  const kj::byte bytes[33] = {1};
+  auto with = [&](auto change) {
+    return changed(observe(below()),
+                   [&](auto to) { change(to.getObserve().getPart().getBelow()); });
+  };
+  EXPECT_EQ(with([](auto) {}), "ok");
+  for (size_t size : {0, 15, 17}) {
+    EXPECT_EQ(with([&](auto to) { to.setFrame(kj::arrayPtr(bytes, size)); }), "malformed");
+  }
+  for (size_t size : {0, 31, 33}) {
+    EXPECT_EQ(with([&](auto to) { to.setDigest(kj::arrayPtr(bytes, size)); }), "malformed");
+  }
+  EXPECT_EQ(with([](auto to) { to.setEpoch(0); }), "malformed");
+  EXPECT_EQ(with([](auto to) { to.setElement(4999); }), "ok");
+  EXPECT_EQ(with([](auto to) { to.setElement(5000); }), "malformed");
+  EXPECT_EQ(with([](auto to) { to.setFirst(UINT32_MAX); }), "ok");
 }
 
 // ---- Bounds of each kind ---------------------------------------------------------------------

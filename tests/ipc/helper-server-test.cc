@@ -21,9 +21,9 @@ class FakeDriver final : public Driver {
 
   Mood mood = Mood::WORKS;
   Mood performMood = Mood::WORKS;
-  kj::Vector<kj::String> lines;  // What it was asked to do.
-  kj::Maybe<kj::Array<kj::byte>> picture;
-  kj::Maybe<Action> asked;  // By the last prepare.
+  kj::Vector<kj::String> lines;    // What it was asked to do.
+  kj::Maybe<PictureInfo> picture;  // What it is to give, with pixels of any kind.
+  kj::Maybe<Action> asked;         // By the last prepare.
   bool offersOnlyReading = false;
   uint32_t withdrawn = 0;  // Calls given up before they were answered.
   uint32_t alive = 0;      // Prepared actions.
@@ -47,18 +47,29 @@ class FakeDriver final : public Driver {
   }
 
   kj::Promise<Result<Observation>> observe(WindowRef window, FrameId frame, uint64_t epoch,
-                                           bool pictured) override {
-    lines.add(kj::str("observe ", window.window, " ", frame[0], " ", epoch, " ", pictured));
+                                           ObserveAct request) override {
+    lines.add(kj::str("observe ", window.window, " ", frame[0], " ", epoch, " ", request.picture,
+                      " ", request.elements));
     return answer<Result<Observation>>(mood, [=, this]() -> Result<Observation> {
       if (mood == Mood::REFUSES) return Refusal{RefusalCode::TARGET_MISSING, "No window."};
       Observation seen;
       seen.frame.id = frame;
       seen.frame.epoch = epoch;
       seen.frame.window = window;
-      KJ_IF_MAYBE (png, picture) seen.picture = kj::heapArray(png->asPtr());
-      seen.pictureWidth = 3;
-      seen.pictureHeight = 4;
+      KJ_IF_MAYBE (info, picture) {
+        seen.picture = *info;
+        seen.pixels = pixelsOf(*info);
+      }
       return kj::mv(seen);
+    });
+  }
+
+  kj::Promise<Result<Picture>> capture(Action action) override {
+    lines.add(kj::str("capture ", action.kind()));
+    return answer<Result<Picture>>(mood, [this]() -> Result<Picture> {
+      if (mood == Mood::REFUSES) return Refusal{RefusalCode::INVALID_COORDINATE, "Outside."};
+      auto& info = KJ_ASSERT_NONNULL(picture);
+      return Picture{info, pixelsOf(info)};
     });
   }
 
@@ -98,6 +109,10 @@ class FakeDriver final : public Driver {
     FakeDriver& driver;
   };
 
+  static kj::Array<kj::byte> pixelsOf(const PictureInfo& info) {
+    return kj::heapArray<kj::byte>(size_t{info.width} * info.height * 4);
+  }
+
   template <typename T, typename Make>
   kj::Promise<T> answer(Mood how, Make&& make) {
     if (how == Mood::THROWS) KJ_FAIL_REQUIRE("thrown", PRIVATE);
@@ -118,6 +133,16 @@ Hash fakeHash(Bytes key, Bytes message) {
   return out;
 }
 
+kj::Maybe<kj::Array<kj::byte>> noPng(const PictureInfo&, Bytes) { return nullptr; }
+
+PictureInfo pictured(uint32_t width, uint32_t height) {
+  PictureInfo info;
+  info.width = width;
+  info.height = height;
+  info.pixels[0] = 11;
+  return info;
+}
+
 // A helper and its supervisor's end, on one loop and with a clock that the test turns.
 struct Served {
   Loop loop;
@@ -125,6 +150,8 @@ struct Served {
   kj::TimerImpl timer{kj::origin<kj::TimePoint>()};
   kj::TimePoint now = kj::origin<kj::TimePoint>();
   FakeDriver driver;
+  kj::Maybe<kj::Array<kj::byte>> png;  // What the encoder makes.
+  uint32_t encoded = 0;                // How often it was asked.
   kj::Maybe<int> exitCode;
   kj::Promise<void> serving = nullptr;
   kj::Own<Channel> channel;
@@ -132,9 +159,14 @@ struct Served {
 
   Served() {
     HelperSelf self{"praefectus-helper", "1.2.3", wire::Role::DESKTOP, 42};
-    serving = serveHelper(loop.low(), timer, kj::mv(sockets.one), self, driver, fakeHash)
-                  .then([this](int code) { exitCode = code; })
-                  .eagerlyEvaluate(nullptr);
+    PngEncoder encoder = [this](const PictureInfo&, Bytes) {
+      ++encoded;
+      return png.map([](kj::Array<kj::byte>& bytes) { return kj::heapArray(bytes.asPtr()); });
+    };
+    serving =
+        serveHelper(loop.low(), timer, kj::mv(sockets.one), self, driver, fakeHash, kj::mv(encoder))
+            .then([this](int code) { exitCode = code; })
+            .eagerlyEvaluate(nullptr);
     channel = kj::heap<Channel>(loop.low(), kj::mv(sockets.other));
     helper = channel->bootstrap().castAs<wire::Helper>();
   }
@@ -175,7 +207,13 @@ struct Served {
     request.initWindow().setWindow(5);
     request.initFrame(static_cast<capnp::uint>(frameBytes))[0] = 9;
     request.setEpoch(3);
-    request.setPicture(picture);
+    request.initRequest().setPicture(picture);
+    return request.send();
+  }
+
+  auto capture(const Action& action) {
+    auto request = helper.captureRequest();
+    write(action, request.initAction());
     return request.send();
   }
 
@@ -198,6 +236,13 @@ Action mutation() {
   target.epoch = 1;
   action.target = target;
   action.act = InvokeRequest{kj::str("click")};
+  return action;
+}
+
+Action screenshot() {
+  auto action = mutation();
+  action.target = WindowRef{{12, 34}, 56};
+  action.act = ScreenshotAct();
   return action;
 }
 
@@ -328,7 +373,7 @@ TEST(HelperServer, anUnknownFieldOrMethodEndsTheConnection) {
   }
   Served on;
   on.greet();
-  auto request = on.helper.typelessRequest(capnp::typeId<wire::Helper>(), 5, nullptr);
+  auto request = on.helper.typelessRequest(capnp::typeId<wire::Helper>(), 99, nullptr);
   request.initAsAnyStruct(0, 0);
   complaint(on.loop, request.send().ignoreResult());
   EXPECT_EQ(on.end(), 1);
@@ -340,7 +385,7 @@ TEST(HelperServer, bytesThatAreNoMessageEndTheHelper) {
   kj::TimerImpl timer(kj::origin<kj::TimePoint>());
   FakeDriver driver;
   auto serving = serveHelper(loop.low(), timer, kj::mv(sockets.one),
-                             {"n", "r", wire::Role::DESKTOP, 1}, driver, fakeHash);
+                             {"n", "r", wire::Role::DESKTOP, 1}, driver, fakeHash, noPng);
   RawPeer peer(kj::mv(sockets.other));
   peer.send({~0u, ~0u});
   EXPECT_EQ(loop.wait(kj::mv(serving)), 1);
@@ -355,7 +400,7 @@ TEST(HelperServer, readingPassesTheDriversAnswerOn) {
   auto seen = on.loop.wait(on.observe());
   EXPECT_EQ(said(seen), "ok");
   EXPECT_EQ(seen.getResult().getObservation().getFrame().getEpoch(), 3u);
-  EXPECT_EQ(on.driver.lines[0], "observe 5 9 3 false"_kj);
+  EXPECT_EQ(on.driver.lines[0], "observe 5 9 3 false 1500"_kj);
   EXPECT_FALSE(seen.hasPicture());
 
   on.driver.mood = FakeDriver::Mood::REFUSES;
@@ -583,21 +628,40 @@ TEST(HelperServer, nothingOutlivesTheConnection) {
   EXPECT_EQ(on.driver.alive, 0u);
 }
 
-TEST(HelperServer, aPictureIsReadInPieces) {
+TEST(HelperServer, aRequestToObserveIsPassedOnWithItsBounds) {
+  Served on;
+  on.greet();
+  auto request = on.helper.observeRequest();
+  request.initFrame(16);
+  request.initRequest().setElements(20);
+  EXPECT_EQ(said(on.loop.wait(request.send())), "ok");
+  EXPECT_EQ(on.driver.lines[0], "observe 0 0 0 false 20"_kj);
+  auto beyond = on.helper.observeRequest();
+  beyond.initFrame(16);
+  beyond.initRequest().setElements(bounds::ELEMENTS_LIMIT + 1);
+  EXPECT_EQ(said(on.loop.wait(beyond.send())), "malformed");
+  EXPECT_EQ(on.driver.lines.size(), 1u);
+}
+
+TEST(HelperServer, aPngIsMadeWhenItIsAskedForAndReadInPieces) {
   Served on;
   on.greet();
   auto png = kj::heapArray<kj::byte>(bounds::PICTURE_CHUNK + 10);
   for (auto i : kj::indices(png)) png[i] = static_cast<kj::byte>(i * 7);
-  on.driver.picture = kj::heapArray(png.asPtr());
+  on.png = kj::heapArray(png.asPtr());
+  on.driver.picture = pictured(3, 4);
   auto seen = on.loop.wait(on.observe(true));
   EXPECT_TRUE(seen.getResult().getObservation().getHasPicture());
   auto picture = seen.getPicture();
   auto info = on.loop.wait(picture.infoRequest().send());
   EXPECT_EQ(info.getInfo().getWidth(), 3u);
   EXPECT_EQ(info.getInfo().getHeight(), 4u);
-  EXPECT_EQ(info.getInfo().getSize(), png.size());
-  EXPECT_EQ(info.getInfo().getDigest(), bytesOf(fakeHash(nullptr, png)));
+  EXPECT_EQ(info.getInfo().getPixels()[0], 11);
+  EXPECT_EQ(on.encoded, 0u) << "nobody asked for it yet";
 
+  auto made = on.loop.wait(picture.pngRequest().send());
+  EXPECT_EQ(made.getSize(), png.size());
+  EXPECT_EQ(made.getDigest(), bytesOf(fakeHash(nullptr, png)));
   auto read = [&](uint64_t offset) {
     auto request = picture.readRequest();
     request.setOffset(offset);
@@ -607,15 +671,88 @@ TEST(HelperServer, aPictureIsReadInPieces) {
   EXPECT_EQ(read(bounds::PICTURE_CHUNK), png.slice(bounds::PICTURE_CHUNK, png.size()));
   EXPECT_EQ(read(png.size()).size(), 0u);
   EXPECT_EQ(read(~uint64_t{0}).size(), 0u);
+  EXPECT_EQ(on.encoded, 1u);
+}
+
+TEST(HelperServer, aPictureWithoutAPngSaysSo) {
+  Served on;
+  on.greet();
+  on.driver.picture = pictured(3, 4);
+  auto picture = on.loop.wait(on.observe(true)).getPicture();
+  auto made = on.loop.wait(picture.pngRequest().send());
+  EXPECT_EQ(made.getSize(), 0u);
+  EXPECT_FALSE(made.hasDigest());
+  EXPECT_EQ(on.loop.wait(picture.readRequest().send()).getBytes().size(), 0u);
+  EXPECT_EQ(on.encoded, 1u) << "it is not tried again";
 }
 
 TEST(HelperServer, aPictureThatWasNotAskedForIsNotGiven) {
   Served on;
   on.greet();
-  on.driver.picture = kj::heapArray<kj::byte>(3);
+  on.driver.picture = pictured(3, 4);
   auto seen = on.loop.wait(on.observe(false));
   EXPECT_FALSE(seen.hasPicture());
   EXPECT_FALSE(seen.getResult().getObservation().getHasPicture());
+  EXPECT_FALSE(seen.getResult().getObservation().hasPicture());
+}
+
+TEST(HelperServer, aScreenshotIsWhatTheDriverTook) {
+  Served on;
+  on.greet();
+  on.driver.picture = pictured(3, 4);
+  auto taken = on.loop.wait(on.capture(screenshot()));
+  EXPECT_EQ(said(taken), "ok");
+  EXPECT_EQ(taken.getResult().getPicture().getHeight(), 4u);
+  auto info = on.loop.wait(taken.getPicture().infoRequest().send());
+  EXPECT_EQ(info.getInfo().getWidth(), 3u);
+  EXPECT_EQ(on.driver.lines[0], "capture screenshot"_kj);
+  on.driver.mood = FakeDriver::Mood::REFUSES;
+  EXPECT_EQ(said(on.loop.wait(on.capture(screenshot()))), "invalid_coordinate");
+  on.driver.mood = FakeDriver::Mood::THROWS;
+  EXPECT_EQ(said(on.loop.wait(on.capture(screenshot()))), "capture_failed");
+}
+
+TEST(HelperServer, onlyWhatTakesAPictureIsCaptured) {
+  Served on;
+  on.greet();
+  EXPECT_EQ(said(on.loop.wait(on.capture(mutation()))), "malformed");
+  auto listing = mutation();
+  listing.target = DesktopTarget();
+  listing.act = ListAct();
+  EXPECT_EQ(said(on.loop.wait(on.capture(listing))), "malformed");
+  auto monitor = screenshot();
+  monitor.target = DesktopTarget();
+  EXPECT_EQ(said(on.loop.wait(on.capture(monitor))), "malformed");
+  EXPECT_EQ(on.driver.lines.size(), 0u);
+}
+
+TEST(HelperServer, aScreenshotVoidsNothingThatWasPrepared) {
+  Served on;
+  on.greet();
+  on.driver.picture = pictured(3, 4);
+  auto prepared = on.prepared();
+  EXPECT_EQ(said(on.loop.wait(on.capture(screenshot()))), "ok");
+  EXPECT_EQ(said(on.loop.wait(prepared.performRequest().send())), "ok");
+}
+
+TEST(HelperServer, holdsPicturesForItsPeerUpToABound) {
+  Served on;
+  on.greet();
+  auto bytes = bounds::HELD_PIXEL_BYTES / 2;
+  on.driver.picture = pictured(1024, static_cast<uint32_t>(bytes / 4 / 1024));
+  static_assert(bounds::HELD_PIXEL_BYTES / 2 <= bounds::PIXEL_BYTES);
+  auto one = on.loop.wait(on.capture(screenshot())).getPicture();
+  kj::Maybe<wire::Picture::Client> two = on.loop.wait(on.capture(screenshot())).getPicture();
+  on.driver.picture = pictured(1, 1);
+  EXPECT_EQ(said(on.loop.wait(on.capture(screenshot()))), "capture_failed");
+  EXPECT_EQ(said(on.loop.wait(on.observe(true))), "capture_failed");
+  // One that has become a PNG is none any more; nor is one that was let go of.
+  on.png = kj::heapArray<kj::byte>(1);
+  on.loop.wait(one.pngRequest().send());
+  EXPECT_EQ(said(on.loop.wait(on.capture(screenshot()))), "ok");
+  two = nullptr;
+  on.driver.picture = pictured(1024, static_cast<uint32_t>(bytes / 4 / 1024));
+  EXPECT_EQ(said(on.loop.wait(on.capture(screenshot()))), "ok");
 }
 
 }  // namespace

@@ -101,6 +101,7 @@ const std::vector<Package> PACKAGES = {
     {"X11", {"xcb/", "X11/"}, {"helper-linux/", "supervisor/cli/", "tests/"}},
     {"JSON", {"nlohmann/"}, {"attest/v2/json.cc", "supervisor/cli/", "tests/"}},
     {"GTK", {"gtk/", "gdk/", "glib", "gio/", "atk/"}, {"helper-linux/probe/", "tests/"}},
+    {"libatspi", {"atspi/"}, {"tests/"}},
     {"PNG", {"png.h", "zlib.h"}, {"helper-linux/", "supervisor/cli/", "tests/"}},
     {"Cap'n Proto's RPC",
      {"capnp/rpc", "capnp/ez-rpc", "capnp/serialize-async"},

@@ -73,6 +73,8 @@ struct Bare {
     if (!helper.ok()) return nameOf(helper.refusal().code).cStr();
     auto listed = (*session)->list().wait(io.waitScope);
     for (auto& capability : helper->capabilities) {
+      // A picture of what the screen shows needs a display and nothing else.
+      if (capability.available && capability.name == "screenshot") continue;
       if (capability.available) return std::string("available: ") + capability.name.cStr();
       if (listed.ok() || listed.refusal().code != capability.why) return "list disagrees";
     }

@@ -86,7 +86,7 @@ TEST(Privacy, nothingThatWasTypedSeenOrNamedIsInTheLedgerItsLogsOrStandardError)
     Rig rig("plain", {TITLE, LABEL});
     auto seen = rig.need(rig.session->observe(rig.window, true));
     ASSERT_STREQ(seen.frame.title.cStr(), TITLE);
-    auto& picture = KJ_ASSERT_NONNULL(seen.picture);
+    auto& picture = KJ_ASSERT_NONNULL(seen.png);
     // The pixels themselves, from behind the file's header.
     marks.push_back(std::string(reinterpret_cast<const char*>(picture.begin()) + 64, 48));
 

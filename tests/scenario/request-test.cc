@@ -379,11 +379,12 @@ TEST(Request, readGrantsCountTheirUsesAndServeNoOtherClass) {
 TEST(Request, aPictureIsTheWindowAsPng) {
   Rig rig;
   auto seen = rig.need(rig.session->observe(rig.window, true));
-  auto& png = KJ_ASSERT_NONNULL(seen.picture);
+  auto& png = KJ_ASSERT_NONNULL(seen.png);
   ASSERT_GT(png.size(), 100u);
   EXPECT_EQ(memcmp(png.begin(), "\x89PNG\r\n\x1a\n", 8), 0);
-  EXPECT_EQ(seen.pictureWidth, seen.frame.bounds.width);
-  EXPECT_EQ(seen.pictureHeight, seen.frame.bounds.height);
+  auto& info = KJ_ASSERT_NONNULL(seen.picture);
+  EXPECT_EQ(info.width, seen.frame.bounds.width);
+  EXPECT_EQ(info.height, seen.frame.bounds.height);
 }
 
 // Our standard error, and so that of every process that inherits it, in a file.

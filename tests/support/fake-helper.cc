@@ -59,6 +59,10 @@ enum class Lie : uint8_t {
   FOREIGN_OFFER,
   OFFER_TWICE,
   FRAME,
+  PICTURE_FRAME,
+  PICTURE_EMPTY,
+  PICTURE_BYTES,
+  PICTURE_SIZE,
   PREPARE,
   PERFORM,
 };
@@ -94,6 +98,10 @@ constexpr Mode MODES[] = {
     {.name = "offers-what-nobody-knows", .lie = Lie::FOREIGN_OFFER},
     {.name = "offers-one-thing-twice", .lie = Lie::OFFER_TWICE},
     {.name = "wrong-frame", .lie = Lie::FRAME},
+    {.name = "picture-of-another-frame", .lie = Lie::PICTURE_FRAME},
+    {.name = "picture-of-nothing", .lie = Lie::PICTURE_EMPTY},
+    {.name = "picture-of-other-bytes", .lie = Lie::PICTURE_BYTES},
+    {.name = "picture-of-another-size", .lie = Lie::PICTURE_SIZE},
     {.name = "nonsense-in-prepare", .lie = Lie::PREPARE},
     {.name = "nonsense-in-perform", .lie = Lie::PERFORM},
     {.name = "refuses-reads", .read = Way::REFUSES},
@@ -149,11 +157,12 @@ kj::String nameOf(const Action& action) {
 }
 
 constexpr kj::StringPtr READS[] = {"list"_kj, "observe"_kj, "picture"_kj};
+constexpr kj::StringPtr FURTHER_READS[] = {"screenshot"_kj, "zoom"_kj};
 constexpr kj::StringPtr MUTATIONS[] = {
-    "screenshot"_kj, "invoke"_kj,         "set_value"_kj, "select_text"_kj, "secondary"_kj,
-    "click"_kj,      "scroll"_kj,         "move"_kj,      "drag"_kj,        "type_text"_kj,
-    "press"_kj,      "hotkey"_kj,         "paste"_kj,     "application"_kj, "window"_kj,
-    "open"_kj,       "clipboard_write"_kj};
+    "invoke"_kj,      "set_value"_kj, "select_text"_kj, "secondary"_kj,
+    "click"_kj,       "scroll"_kj,    "move"_kj,        "drag"_kj,
+    "type_text"_kj,   "press"_kj,     "hotkey"_kj,      "paste"_kj,
+    "application"_kj, "window"_kj,    "open"_kj,        "clipboard_write"_kj};
 constexpr kj::StringPtr PROOFS[] = {"proof_value"_kj, "proof_state"_kj, "proof_appears"_kj,
                                     "proof_disappears"_kj, "proof_region_changed"_kj};
 
@@ -165,6 +174,7 @@ kj::Vector<Capability> offersOf(const Mode& mode) {
     for (auto name : {"invoke"_kj, "set_value"_kj}) offer(name);
     return out;
   }
+  for (auto name : FURTHER_READS) offer(name);
   for (auto name : MUTATIONS) offer(name);
   for (auto name : PROOFS) offer(name);
   return out;
@@ -175,6 +185,31 @@ bool isOffered(const Mode& mode, const Action& action) {
   bool plain = (action.act.is<InvokeRequest>() || action.act.is<SetValueRequest>()) &&
                (proof == Proof::STRONGEST || proof == Proof::NONE);
   return plain || mode.versatile;
+}
+
+// All of one grey.
+Picture pictureOf(kj::Maybe<FrameId> frame, Rect part = {0, 0, 3, 2}) {
+  Picture out;
+  out.pixels = kj::heapArray<kj::byte>(size_t{part.width} * part.height * 4);
+  memset(out.pixels.begin(), 0x80, out.pixels.size());
+  out.info.width = part.width;
+  out.info.height = part.height;
+  out.info.x = part.x;
+  out.info.y = part.y;
+  out.info.pixels = attest::digestOf(out.pixels);
+  out.info.frame = frame;
+  return out;
+}
+
+// As much of a PNG as says its size (PNG, second edition, 5.2, 5.3 and 11.2.2).
+kj::Maybe<kj::Array<kj::byte>> headOfPng(const PictureInfo& info, Bytes) {
+  record("png");
+  kj::Vector<kj::byte> out;
+  out.addAll("\x89PNG\r\n\x1a\n\0\0\0\rIHDR"_kj.asBytes());
+  for (uint32_t side : {info.width, info.height}) {
+    for (int shift : {24, 16, 8, 0}) out.add(static_cast<kj::byte>(side >> shift));
+  }
+  return out.releaseAsArray();
 }
 
 // A window with one check box and one entry.
@@ -196,10 +231,10 @@ class MemoryDriver final : public Driver {
   }
 
   kj::Promise<Result<Observation>> observe(WindowRef window, FrameId id, uint64_t epoch,
-                                           bool) override {
+                                           ObserveAct request) override {
     record(kj::str("observe ", window.window, " ", epoch));
     frame = id;
-    return goOn(mode.read).then([this, window, id, epoch]() -> Result<Observation> {
+    return goOn(mode.read).then([this, window, id, epoch, request]() -> Result<Observation> {
       if (mode.read == Way::REFUSES) return Refusal{RefusalCode::TARGET_MISSING, "No window."};
       Observation seen;
       seen.frame.id = id;
@@ -211,7 +246,25 @@ class MemoryDriver final : public Driver {
         element.digest = attest::digestOf(role.asBytes());
         seen.elements.add(kj::mv(element));
       }
+      if (request.picture) {
+        auto picture = pictureOf(id);
+        seen.picture = picture.info;
+        seen.pixels = kj::mv(picture.pixels);
+      }
       return kj::mv(seen);
+    });
+  }
+
+  kj::Promise<Result<Picture>> capture(Action action) override {
+    record(kj::str("capture ", action.kind()));
+    return goOn(mode.read).then([this, action = kj::mv(action)]() -> Result<Picture> {
+      if (!mode.versatile) return Refusal{RefusalCode::UNSUPPORTED_ACTION, "Not offered."};
+      KJ_IF_MAYBE (aimedAt, action.frame()) {
+        if (aimedAt->id != frame) return Refusal{RefusalCode::STALE_FRAME, "Another frame."};
+        return pictureOf(frame,
+                         regionOf(action.target.get<PointTarget>(), action.act.get<ZoomAct>()));
+      }
+      return pictureOf(nullptr);
     });
   }
 
@@ -343,6 +396,34 @@ class SenselessPrepared final : public wire::Prepared::Server {
   }
 };
 
+class LyingPicture final : public wire::Picture::Server {
+ public:
+  LyingPicture(const Mode& mode, PictureInfo info) : mode(mode), info(kj::mv(info)) {}
+
+  kj::Promise<void> png(PngContext context) override {
+    auto png = made();
+    context.getResults().setSize(png.size());
+    context.getResults().setDigest(bytesOf(attest::digestOf(png)));
+    return kj::READY_NOW;
+  }
+  kj::Promise<void> read(ReadContext context) override {
+    auto png = made();
+    if (mode.lie == Lie::PICTURE_BYTES) png.back() ^= 1;
+    context.getResults().setBytes(png);
+    return kj::READY_NOW;
+  }
+
+ private:
+  kj::Array<kj::byte> made() {
+    auto other = info;
+    if (mode.lie == Lie::PICTURE_SIZE) ++other.height;
+    return KJ_ASSERT_NONNULL(headOfPng(other, nullptr));
+  }
+
+  const Mode& mode;
+  PictureInfo info;
+};
+
 // Made by hand, so that it can say what helper-server would not.
 class Liar final : public wire::Helper::Server {
  public:
@@ -374,9 +455,17 @@ class Liar final : public wire::Helper::Server {
     auto params = context.getParams();
     auto frame = KJ_REQUIRE_NONNULL(fixed<16>(params.getFrame()));
     if (mode.lie == Lie::FRAME) frame[0] ^= 1;
-    return driver.observe(read(params.getWindow()), frame, params.getEpoch(), false)
-        .then([context](Result<Observation> seen) mutable {
-          write(*seen, context.getResults().initResult().initObservation());
+    ObserveAct request;
+    request.picture = params.getRequest().getPicture();
+    return driver.observe(read(params.getWindow()), frame, params.getEpoch(), kj::mv(request))
+        .then([this, context](Result<Observation> seen) mutable {
+          auto results = context.getResults();
+          KJ_IF_MAYBE (info, seen->picture) {
+            if (mode.lie == Lie::PICTURE_FRAME) info->frame = FrameId{};
+            if (mode.lie == Lie::PICTURE_EMPTY) info->width = 0;
+            results.setPicture(kj::heap<LyingPicture>(mode, *info));
+          }
+          write(*seen, results.initResult().initObservation());
         });
   }
 
@@ -430,7 +519,8 @@ int serve(const Mode& mode, uint64_t generation) {
   }
   HelperSelf self{mode.name, PRAEFECTUS_RELEASE, Role::DESKTOP, generation};
   auto hash = [](Bytes key, Bytes message) { return attest::keyedDigest(key, message); };
-  return serveHelper(*io.lowLevelProvider, timer, kj::AutoCloseFd(SOCKET), self, driver, hash)
+  return serveHelper(*io.lowLevelProvider, timer, kj::AutoCloseFd(SOCKET), self, driver, hash,
+                     headOfPng)
       .wait(io.waitScope);
 }
 
