@@ -25,10 +25,13 @@ bool isReal(const Rect& rect) {
   return rect.x != INT_MIN && rect.y != INT_MIN && rect.width > 0 && rect.height > 0;
 }
 
-// GTK 4 says of every box and label that it has actions: those of whatever holds it. What takes
-// them itself can have the focus.
+// GTK 4 says of every box and label that it has actions, those of whatever holds it; what takes
+// them itself can have the focus. Chromium says the same of every run of text in a page, which is
+// no element of the page.
 bool mayAct(const Node& node, const Toolkit& toolkit) {
-  return node.offers(ACTION) && (!toolkit.isGtk4() || node.has(state::FOCUSABLE));
+  if (toolkit.isGtk4() && !node.has(state::FOCUSABLE)) return false;
+  if (toolkit.isChromium() && node.role == role::STATIC) return false;
+  return node.offers(ACTION);
 }
 
 kj::Promise<void> readText(Objects& objects, const ObjectRef& object, Node& node,
@@ -174,7 +177,7 @@ kj::Promise<void> readDetails(Objects& objects, const Toolkit& toolkit, Node& no
                    [&](kj::Vector<kj::String>&& found) { node.actions = kj::mv(found); }));
   }
   parts.add(readValue(objects, toolkit, node, deadline));
-  bool actionable = node.offers(ACTION | EDITABLE_TEXT | VALUE);
+  bool actionable = mayAct(node, toolkit) || node.offers(EDITABLE_TEXT | VALUE);
   if (actionable && toolkit.isChromium()) {
     parts.add(into(node, objects.domId(node.ref, deadline),
                    [&](kj::String&& id) { node.domId = kj::mv(id); }));

@@ -14,6 +14,7 @@ constexpr uint32_t PASSWORD_TEXT = 40;
 constexpr uint32_t SCROLL_BAR = 48;
 constexpr uint32_t SLIDER = 51;
 constexpr uint32_t SPIN_BUTTON = 52;
+constexpr uint32_t STATIC = 116;
 }  // namespace role
 
 // Role number to libatspi's name, such as "push button"; "unknown" for a number it does not know.

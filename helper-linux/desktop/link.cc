@@ -108,7 +108,8 @@ kj::Promise<kj::String> Link::busAddress() {
         if (address.size() > 0) return kj::mv(address);
         auto screenNow = display();
         if (!screenNow.ok()) return kj::String();
-        return (*screenNow)->accessibilityBus().orDefault(kj::String());
+        KJ_IF_MAYBE (announced, (*screenNow)->accessibilityBus()) return kj::mv(*announced);
+        return kj::String();
       });
 }
 

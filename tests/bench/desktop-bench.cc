@@ -36,10 +36,13 @@ struct Comparison {
   double cached = 0;    // L: libatspi, cache on.
   double uncached = 0;  // U: libatspi, cache off.
   double single = 0;    // O: one D-Bus call at a time.
+  // Whether the helper keeps a copy of its windows (helper-linux/accessibility/mirror.h). The
+  // others are read in full each time, and it is said what that costs.
+  bool kept = false;
   unsigned rounds = 15;
 };
 const Comparison COMPARISONS[] = {
-    {.recipe = &tests::MOUSEPAD, .items = 4, .cached = 1. / 4, .uncached = 1. / 20},
+    {.recipe = &tests::MOUSEPAD, .items = 4, .cached = 1. / 4, .uncached = 1. / 20, .kept = true},
     {.recipe = &tests::GTK4_DEMO, .cached = 1. / 2, .uncached = 1. / 10},
     {.recipe = &tests::FEATHERPAD, .cached = 1. / 4},
     {.recipe = &tests::CHROMIUM, .cached = 1. / 8, .rounds = 7},
@@ -158,10 +161,14 @@ class ObservationPart {
     gate("full / L", cached, comparison.cached);
     gate("full / U", uncached, comparison.uncached);
     gate("full / O", single, comparison.single);
+    auto again = name + ", D-Bus calls of an unchanged observation";
+    if (!comparison.kept) {
+      report.note(again, unchangedCalls, "");
+      return;
+    }
     report.gate({name + ", unchanged / full", unchanged.times.median() / full.times.median(),
                  UNCHANGED, ""});
-    report.gate({name + ", D-Bus calls of an unchanged observation", unchangedCalls + 0.,
-                 UNCHANGED_CALLS, ""});
+    report.gate({again, unchangedCalls + 0., UNCHANGED_CALLS, ""});
   }
 
   void gate(const char* what, const Series& against, double limit) {
@@ -180,51 +187,51 @@ class ObservationPart {
   unsigned fullCalls = 0, unchangedCalls = 0;
 };
 
-// The probe, which renames its button when it is told to.
+// A GTK 3 window of ours about as large as an editor's, one label of which has another text when it
+// is told to.
 class ChangePart {
  public:
-  ChangePart(PrivateDesktop& desktop, Report& report) : desktop(desktop), report(report) {}
+  ChangePart(PrivateDesktop& desktop, Report& report)
+      : desktop(desktop), report(report), record(kj::str(desktop.folder(), "/labels.record")) {}
 
   void run() {
-    constexpr unsigned ROUNDS = 15;
-    for (unsigned round = 0; round < ROUNDS; ++round) takeRound(round);
-    note(report, "a window of ours, full observation", full);
-    note(report, "a window of ours, one label changed", changed);
+    constexpr unsigned ROUNDS = 31;
+    kj::StringPtr arguments[] = {PRAEFECTUS_BIN "/praefectus-changing"_kj, "--record"_kj, record,
+                                 "--labels"_kj, "300"_kj};
+    Recipe recipe{.name = "labels"_kj, .arguments = arguments};
+    auto running = start(desktop, recipe);
+    for (unsigned round = 0; round < ROUNDS; ++round) takeRound(running);
+    note(report, "300 labels, full observation", full);
+    note(report, "300 labels, one of them changed", changed);
     report.gate(
         {"one label changed / full", changed.times.median() / full.times.median(), CHANGED, ""});
-  }
-
- private:
-  void takeRound(unsigned round) {
-    auto record = kj::str(desktop.folder(), "/probe.", round);
-    kj::StringPtr arguments[] = {PRAEFECTUS_BIN "/praefectus-probe"_kj,
-                                 "--mode"_kj,
-                                 "rename"_kj,
-                                 "--no-focus"_kj,
-                                 "--record"_kj,
-                                 record};
-    Recipe recipe{.name = "probe"_kj, .arguments = arguments};
-    auto running = start(desktop, recipe);
-    FreshHelper helper(desktop);
-    full.add(observe(helper.client, running.window));
-    KJ_SYSCALL(kill(running.leader, SIGUSR1));
-    while (!says(record, "changed")) continue;
-    changed.add(observe(helper.client, running.window));
-    auto seen = helper.client.observe(running.window);
-    KJ_REQUIRE(seen.ok() && seen->has("push button", "Erase"), "the change was not seen");
     desktop.end(running.leader);
   }
 
-  static bool says(kj::StringPtr record, const std::string& word) {
+ private:
+  void takeRound(const Running& running) {
+    FreshHelper helper(desktop);
+    full.add(observe(helper.client, running.window));
+    size_t before = lines();
+    KJ_SYSCALL(kill(running.leader, SIGUSR1));
+    while (lines() == before) continue;
+    auto text =
+        before % 2 == 0 ? "Before"_kj : "After"_kj;  // The first line says that it is ready.
+    changed.add(observe(helper.client, running.window));
+    auto seen = helper.client.observe(running.window);
+    KJ_REQUIRE(seen.ok() && seen->has("label", text), "the change was not seen");
+  }
+
+  size_t lines() const {
+    size_t count = 0;
     std::ifstream file(record.cStr());
-    for (std::string line; std::getline(file, line);) {
-      if (line == word) return true;
-    }
-    return false;
+    for (std::string line; std::getline(file, line);) ++count;
+    return count;
   }
 
   PrivateDesktop& desktop;
   Report& report;
+  kj::String record;
   Series full, changed;
 };
 

@@ -2,7 +2,9 @@
 // for each SIGUSR1, in the order of the table, each by its name in the record once it has been laid
 // out and drawn. Nothing in it happens by time.
 //
-//   praefectus-changing --record FILE
+//   praefectus-changing --record FILE [--labels N]
+//
+// With --labels it is a window of N labels, one of which has another text after each signal.
 #include <gtk/gtk.h>
 
 #include <glib-unix.h>
@@ -29,6 +31,7 @@ struct Scene {
       *revealer;
   GtkWidget *tree, *rows;
   GtkListStore* model;
+  bool labelsOnly = false;
 };
 
 using Change = void (*)(Scene&);
@@ -130,8 +133,20 @@ gboolean onFrame(GtkWidget*, GdkFrameClock*, gpointer data) {
   return G_SOURCE_REMOVE;
 }
 
+void changeLabel(Scene& scene) {
+  auto label = GTK_LABEL(scene.label);
+  bool first = strcmp(gtk_label_get_text(label), "Before") == 0;
+  gtk_label_set_text(label, first ? "After" : "Before");
+}
+
 gboolean onSignal(gpointer data) {
   auto& scene = *static_cast<Scene*>(data);
+  if (scene.labelsOnly) {
+    changeLabel(scene);
+    scene.next = 1;
+    gtk_widget_add_tick_callback(scene.window, onFrame, &scene, nullptr);
+    return G_SOURCE_CONTINUE;
+  }
   if (scene.next >= std::size(STEPS)) {
     write(scene, "no more");
     return G_SOURCE_CONTINUE;
@@ -149,6 +164,29 @@ gboolean onMapped(GtkWidget*, GdkEvent*, gpointer data) {
 GtkWidget* pack(GtkWidget* box, GtkWidget* child) {
   gtk_box_pack_start(GTK_BOX(box), child, FALSE, FALSE, 0);
   return child;
+}
+
+void buildLabels(Scene& s, int count) {
+  constexpr int COLUMNS = 10;
+  s.labelsOnly = true;
+  s.window = gtk_window_new(GTK_WINDOW_TOPLEVEL);
+  gtk_window_set_title(GTK_WINDOW(s.window), "Labels");
+  gtk_window_set_focus_on_map(GTK_WINDOW(s.window), FALSE);
+  s.box = gtk_grid_new();
+  gtk_container_add(GTK_CONTAINER(s.window), s.box);
+  s.label = gtk_label_new("Before");
+  gtk_label_set_width_chars(GTK_LABEL(s.label), COLUMNS);
+  gtk_grid_attach(GTK_GRID(s.box), s.label, 0, 0, 1, 1);
+  for (int at = 1; at < count; ++at) {
+    auto text = "Label " + std::to_string(at);
+    gtk_grid_attach(GTK_GRID(s.box), gtk_label_new(text.c_str()), at % COLUMNS, at / COLUMNS, 1, 1);
+  }
+}
+
+void show(Scene& s) {
+  g_signal_connect(s.window, "map-event", G_CALLBACK(onMapped), &s);
+  g_signal_connect(s.window, "destroy", G_CALLBACK(gtk_main_quit), nullptr);
+  gtk_widget_show_all(s.window);
 }
 
 void build(Scene& s) {
@@ -207,23 +245,26 @@ void build(Scene& s) {
   gtk_tree_view_append_column(GTK_TREE_VIEW(s.tree),
                               gtk_tree_view_column_new_with_attributes(
                                   "Cells", gtk_cell_renderer_text_new(), "text", 0, nullptr));
-  g_signal_connect(s.window, "map-event", G_CALLBACK(onMapped), &s);
-  g_signal_connect(s.window, "destroy", G_CALLBACK(gtk_main_quit), nullptr);
-  gtk_widget_show_all(s.window);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (argc != 3 || strcmp(argv[1], "--record") != 0) return 2;
+  bool labels = argc == 5 && strcmp(argv[3], "--labels") == 0;
+  if ((argc != 3 && !labels) || strcmp(argv[1], "--record") != 0) return 2;
   Scene scene{};
   scene.record = open(argv[2], O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
   if (scene.record < 0) return 1;
   gtk_init(nullptr, nullptr);
   g_object_set(gtk_settings_get_default(), "gtk-cursor-blink", FALSE, "gtk-enable-animations",
                FALSE, nullptr);
-  build(scene);
+  if (labels) {
+    buildLabels(scene, atoi(argv[4]));
+  } else {
+    build(scene);
+  }
+  show(scene);
   g_unix_signal_add(SIGUSR1, onSignal, &scene);
   gtk_main();
   return 0;
