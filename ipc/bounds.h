@@ -70,6 +70,8 @@ constexpr uint32_t ELEMENTS_LIMIT = 5000;
 constexpr uint32_t DEPTH = 64;
 constexpr uint32_t TEXT_BYTES = 500;
 constexpr uint32_t TEXT_LIMIT = 16'384;
+// What is kept of a name, longer than what can be shown of it.
+constexpr size_t NAME_BYTES = 20'000;
 constexpr uint32_t URL_BYTES = 2048;
 constexpr size_t PATH_BYTES = 1024;  // Of an object's path, or a page's id of it. Beyond it: empty.
 constexpr uint32_t MONITORS = 32;

@@ -19,7 +19,7 @@ constexpr int OTHER_VERSION = 78;  // EX_CONFIG, sysexits.h
 
 // A driver bounds its own walk and answers with what it has; only one that never answers meets
 // this. It stays below bounds::READ, after which the supervisor would no longer listen.
-constexpr kj::Duration READ_LIMIT = bounds::WALK + 2 * bounds::CALL;
+constexpr kj::Duration READ_LIMIT = bounds::WALK + 5 * bounds::CALL;
 static_assert(READ_LIMIT < bounds::READ);
 // Stays below bounds::HELLO, since hello states the capabilities.
 constexpr kj::Duration PROBE_LIMIT = bounds::CONNECT;

@@ -22,7 +22,7 @@ bool ItemCache::take(const dbus::Reply& reply, kj::StringPtr bus) {
       Item item;
       item.childCount = reader.int32();
       item.interfaces = readInterfaces(reader);
-      item.name = kj::str(reader.text());
+      item.name = readName(reader);
       item.role = reader.uint32();
       reader.text();
       item.stateBits = readStates(reader);

@@ -153,7 +153,7 @@ Mirror::Kept* Mirror::find(uint64_t key) {
   return nullptr;
 }
 
-void Mirror::forget(uint64_t key) {
+void Mirror::drop(uint64_t key) {
   for (size_t i = 0; i < windows.size(); ++i) {
     if (windows[i]->copy.key != key) continue;
     for (size_t j = i; j + 1 < windows.size(); ++j) windows[j] = kj::mv(windows[j + 1]);
@@ -162,38 +162,38 @@ void Mirror::forget(uint64_t key) {
   }
 }
 
+// It stays where it is: a reading that goes on may be looking at it.
+void Mirror::distrust(uint64_t key) {
+  if (auto kept = find(key)) kept->unsure = true;
+}
+
 void Mirror::begin(uint64_t key, const ObjectRef& window, const Toolkit& toolkit) {
   auditing = nullptr;
-  forget(key);
+  drop(key);
   if (!toolkit.tellsChanges() || silentChangers.contains(window.bus)) return;
-  if (windows.size() >= WINDOWS) forget(windows[0]->copy.key);
+  if (windows.size() >= WINDOWS) drop(windows[0]->copy.key);
   auto kept = kj::heap<Kept>();
   kept->copy.key = key;
   kept->window = window.clone();
   windows.add(kj::mv(kept));
 }
 
-Mirror::Copy& Mirror::keep(uint64_t key, Toolkit toolkit, TreeBounds bounds, Tree tree) {
+kj::Maybe<Mirror::Copy&> Mirror::keep(uint64_t key, const Toolkit& toolkit, TreeBounds bounds,
+                                      Tree& tree) {
   auto kept = find(key);
-  if (kept == nullptr) {
-    // Held only until it was shown.
-    if (windows.size() >= WINDOWS) forget(windows[0]->copy.key);
-    windows.add(kj::heap<Kept>());
-    kept = windows.back().get();
-    kept->copy.key = key;
-    kept->unsure = true;
-  }
-  kept->copy.toolkit = kj::mv(toolkit);
+  if (kept == nullptr) return nullptr;
+  kept->copy.toolkit = toolkit.clone();
   kept->copy.elements = bounds.elements;
   kept->copy.depth = bounds.depth;
   kept->copy.tree = kj::mv(tree);
   kept->whole = true;
-  for (auto& node : kept->copy.tree.nodes) {
+  auto& read = kept->copy.tree;
+  for (auto& node : read.nodes) {
     // What was not read whole, by our bounds or by a fault, is read anew each time.
     if (node->fault != Fault::NONE) kept->unsure = true;
     kept->places.insert(kj::str(node->ref.path), node->index);
   }
-  if (kept->copy.tree.cuts.time) kept->unsure = true;
+  if (read.cuts.time || !read.told) kept->unsure = true;
   return kept->copy;
 }
 
@@ -222,10 +222,10 @@ kj::Promise<kj::Maybe<Mirror::Copy&>> Mirror::refresh(uint64_t key, TreeBounds b
         }
         return false;
       })
-      .then([this, kept, key](bool done) -> Found {
+      .then([kept](bool done) -> Found {
         kept->reading = false;
         if (done && !kept->unsure) return kept->copy;
-        forget(key);
+        kept->unsure = true;
         return nullptr;
       });
 }

@@ -40,10 +40,11 @@ class Mirror {
 
   // To be called before the full reading of a window, so that no change is missed meanwhile.
   void begin(uint64_t key, const ObjectRef& window, const Toolkit& toolkit);
-  // What was read since. Returns where it is kept: until the next call of any of these.
-  Copy& keep(uint64_t key, Toolkit toolkit, TreeBounds bounds, Tree tree);
-  // The copy was wrong, or its window is of no interest any more.
-  void forget(uint64_t key);
+  // What was read since, of a window that can be kept; it is taken, and stands there until the next
+  // begin. Nothing, and `tree` is left as it is, for the others.
+  kj::Maybe<Copy&> keep(uint64_t key, const Toolkit& toolkit, TreeBounds bounds, Tree& tree);
+  // The copy was wrong: it is not relied on again.
+  void distrust(uint64_t key);
 
   // After a copy was shown: compares it with the application's own word, now and then.
   void audit(uint64_t key);
@@ -54,13 +55,14 @@ class Mirror {
  private:
   struct Kept;
   Kept* find(uint64_t key);
+  void drop(uint64_t key);
   kj::Promise<bool> readAgain(Kept& kept, TreeBounds bounds);
   kj::Promise<void> readNode(Kept& kept, Node& node, kj::TimePoint deadline);
   void compare(Kept& kept, const dbus::Reply& reply);
 
   Objects& objects;
   kj::Timer& timer;
-  kj::Vector<kj::Own<Kept>> windows;       // The one that was shown longest ago is first.
+  kj::Vector<kj::Own<Kept>> windows;       // The one that was read in full longest ago is first.
   kj::HashSet<kj::String> silentChangers;  // By the names of connections.
   kj::Promise<void> auditing = nullptr;
 };

@@ -15,7 +15,10 @@ kj::Promise<void> into(Node& node, kj::Promise<Answered<T>> asked, Store store) 
     KJ_IF_MAYBE (value, answer.value) {
       store(kj::mv(*value));
     } else {
-      node.fault = answer.silent() ? Fault::LATE : Fault::UNREADABLE;
+      // Silence is said even when another answer was an error.
+      if (node.fault != Fault::LATE) {
+        node.fault = answer.silent() ? Fault::LATE : Fault::UNREADABLE;
+      }
     }
   });
 }
@@ -110,7 +113,9 @@ bool mayShow(const Node& node, const Toolkit& toolkit) {
 }
 
 bool isShowing(const Node& node, const Toolkit& toolkit) {
-  if (toolkit.isGtk4()) return node.has(state::VISIBLE) && node.extents != nullptr;
+  // What has no place of its own is as visible as what is in it.
+  bool placed = node.extents != nullptr || !node.offers(COMPONENT);
+  if (toolkit.isGtk4()) return node.has(state::VISIBLE) && placed;
   return node.has(state::SHOWING);
 }
 

@@ -1,6 +1,7 @@
 #include "helper-linux/accessibility/objects.h"
 
 #include "helper-linux/accessibility/vocabulary.h"
+#include "ipc/bounds.h"
 
 namespace praefectus::accessibility {
 namespace {
@@ -36,7 +37,9 @@ void remember(kj::HashSet<kj::String>& names, kj::StringPtr name) {
 
 uint32_t readUint32(Reader& reader) { return reader.uint32(); }
 int32_t readInt32(Reader& reader) { return reader.int32(); }
-kj::String readText(Reader& reader) { return kj::str(reader.text()); }
+kj::String readText(Reader& reader) { return readName(reader); }
+// A value, which is compared as a whole.
+kj::String readWhole(Reader& reader) { return kj::str(reader.text()); }
 
 Rect readRect(Reader& reader) {
   reader.structure();
@@ -82,6 +85,11 @@ ObjectRef readObject(Reader& reader) {
   reader.structure();
   kj::String bus = kj::str(reader.text());
   return {kj::mv(bus), kj::str(reader.text())};
+}
+
+kj::String readName(Reader& reader) {
+  auto text = reader.text();
+  return kj::str(text.slice(0, kj::min(text.size(), bounds::NAME_BYTES)));
 }
 
 uint64_t readStates(Reader& reader) {
@@ -284,7 +292,7 @@ kj::Promise<Answered<kj::String>> Objects::text(const ObjectRef& object, int32_t
                                                 Deadline deadline) {
   Arguments arguments;
   arguments.int32(0).int32(end);
-  return ask(object, TEXT_FACE, "GetText", arguments, "s", deadline, readText);
+  return ask(object, TEXT_FACE, "GetText", arguments, "s", deadline, readWhole);
 }
 
 kj::Promise<Answered<double>> Objects::number(const ObjectRef& object, Deadline deadline) {
@@ -319,18 +327,21 @@ kj::Promise<Answered<uint32_t>> Objects::processOf(kj::StringPtr busName, Deadli
       });
 }
 
-kj::Promise<void> Objects::listenTo(kj::StringPtr busName, Deadline deadline) {
-  if (heard.contains(busName)) return kj::READY_NOW;
-  remember(heard, busName);
+kj::Promise<bool> Objects::listenTo(kj::StringPtr busName, Deadline deadline) {
+  if (heard.contains(busName)) return true;
   Arguments arguments;
   arguments.text(EVENTS).noTexts().text(busName);
-  auto both = kj::heapArrayBuilder<kj::Promise<void>>(2);
+  auto both = kj::heapArrayBuilder<kj::Promise<bool>>(2);
   both.add(bus.match(kj::str("type='signal',sender='", busName, "'"), deadline));
   both.add(bus.call({"org.a11y.atspi.Registry"_kj, "/org/a11y/atspi/registry"_kj,
                      "org.a11y.atspi.Registry"_kj, "RegisterEvent"_kj},
                     arguments, deadline)
-               .ignoreResult());
-  return kj::joinPromises(both.finish());
+               .then([](Reply&& reply) { return reply.end == dbus::End::REPLIED; }));
+  return kj::joinPromises(both.finish()).then([this, name = kj::str(busName)](kj::Array<bool>&& done) {
+    bool all = done[0] && done[1];
+    if (all) remember(heard, name);
+    return all;
+  });
 }
 
 kj::Promise<Reply> Objects::cache(kj::StringPtr busName, Deadline deadline) {

@@ -4,6 +4,8 @@
 // Rules learned from real toolkits, kept here so that no caller can break them:
 // * Never Properties.GetAll: it crashes Qt 5.15. Only Get of one named property.
 // * Coordinates are asked relative to the window; GTK 4 knows no others and warns on each call.
+// Only
+//   Qt is asked for those of the screen, since it calculates the others wrongly (node.h).
 // * Text to the end is asked as (0, -1): Qt answers an empty string for an end beyond the text.
 #pragma once
 
@@ -73,8 +75,8 @@ class Objects {
 
   // Makes an application tell of its changes, to us and only it: what it says is heard by the
   // listener of the connection. GTK 3 and Chromium keep their cache only while somebody listens.
-  // Ended with our connection. Asked once for each application.
-  kj::Promise<void> listenTo(kj::StringPtr busName, Deadline deadline);
+  // Ended with our connection. Asked until it succeeded once; whether it has.
+  kj::Promise<bool> listenTo(kj::StringPtr busName, Deadline deadline);
   // Everything an application keeps in its cache, in one call. Not decoded: the signature tells
   // which of several layouts it has (cache.h). Nothing is asked of an application whose cache came
   // too late or in an unknown layout before.
@@ -114,6 +116,8 @@ class Objects {
 
 // Pieces of replies that the cache's layout shares.
 ObjectRef readObject(dbus::Reader& reader);
+// A text that an application calls something by, to bounds::NAME_BYTES.
+kj::String readName(dbus::Reader& reader);
 uint64_t readStates(dbus::Reader& reader);
 uint32_t readInterfaces(dbus::Reader& reader);
 

@@ -21,7 +21,7 @@ class TreeReader {
     // Asked before the cache, so that an application that is long about its cache still answers.
     auto first = timed(readBasics(objects, *tree.nodes[0], callDeadline()));
     return both(kj::mv(first), readCache()).then([this]() -> kj::Promise<Tree> {
-      if (tree.nodes[0]->fault != Fault::NONE) return kj::mv(tree);
+      if (tree.nodes[0]->fault == Fault::LATE) return kj::mv(tree);
       tree.nodes[0]->cached = cache.holds(tree.nodes[0]->ref.path);
       return grow(0).then([this]() { return finish(); });
     });
@@ -38,9 +38,7 @@ class TreeReader {
     auto basics = timed(forEach(pointers(0), [this](Node& node) { return ask(node); }));
     return both(kj::mv(basics), readCache()).then([this, first]() -> kj::Promise<Tree> {
       Node& top = *tree.nodes.back();
-      if (tree.nodes[0]->fault != Fault::NONE || top.fault != Fault::NONE) {
-        return finish();
-      }
+      if (top.fault == Fault::LATE) return finish();
       firstChild = first;
       return grow(tree.below).then([this]() { return finish(); });
     });
@@ -79,7 +77,10 @@ class TreeReader {
   kj::Promise<void> readCache() {
     kj::StringPtr bus = tree.nodes[0]->ref.bus;
     return objects.listenTo(bus, callDeadline())
-        .then([this, bus]() { return objects.cache(bus, callDeadline()); })
+        .then([this, bus](bool told) {
+          tree.told = told;
+          return objects.cache(bus, callDeadline());
+        })
         .then([this, bus](dbus::Reply&& reply) {
           bool taken = cache.take(reply, bus);
           // It goes on working at our question, and answers the next ones after that.
@@ -162,7 +163,10 @@ class TreeReader {
   kj::Vector<ObjectRef>& listOf(const Node& node) { return lists[node.index - levelBegin]; }
 
   bool takeCached(Node& node) {
-    if (node.fault != Fault::NONE) return true;
+    if (node.fault == Fault::LATE) {
+      node.childrenCut = true;
+      return true;
+    }
     KJ_IF_MAYBE (paths, cache.childrenOf(node)) {
       auto& list = listOf(node);
       for (auto& path : *paths) list.add(ObjectRef{kj::str(node.ref.bus), kj::mv(path)});
@@ -200,26 +204,45 @@ class TreeReader {
 
   bool isBelow(const Node& node) const { return firstChild != nullptr && node.index == tree.below; }
 
-  // The children that fit, each by its place. One that does not answer leaves an empty name.
+  // The children that fit, each by its place.
   kj::Promise<void> askOneByOne(Node& node) {
     uint32_t first = KJ_ASSERT_NONNULL(firstChild);
     uint32_t count = static_cast<uint32_t>(node.childCount);
-    uint32_t end = first + kj::min(room(), count - kj::min(first, count));
-    kj::Vector<kj::Promise<void>> asked;
-    auto& list = listOf(node);
-    list.resize(end - kj::min(first, end));
-    for (uint32_t i = first; i < end; ++i) {
-      asked.add(objects.childAt(node.ref, i, callDeadline())
-                    .then([&slot = list[i - first]](Answered<ObjectRef>&& child) {
-                      KJ_IF_MAYBE (ref, child.value) slot = kj::mv(*ref);
-                    }));
-    }
+    uint32_t wanted = kj::min(room(), count - kj::min(first, count));
     listBegin = first;
-    if (end < count) {
+    if (wanted < count - kj::min(first, count)) {
       node.childrenCut = true;
       tree.cuts.elements = true;
     }
-    return kj::joinPromises(asked.releaseAsArray());
+    return askFrom(node, first, first + wanted);
+  }
+
+  // Some at a time, for as long as there is time. What did not answer is left out, and said to be.
+  kj::Promise<void> askFrom(Node& node, uint32_t begin, uint32_t end) {
+    if (begin == end) return kj::READY_NOW;
+    if (outOfTime()) {
+      node.childrenCut = true;
+      tree.cuts.time = true;
+      return kj::READY_NOW;
+    }
+    uint32_t next = begin + kj::min(end - begin, static_cast<uint32_t>(4 * width));
+    kj::Vector<kj::Promise<Answered<ObjectRef>>> asked;
+    for (uint32_t i = begin; i < next; ++i) {
+      asked.add(objects.childAt(node.ref, i, callDeadline()));
+    }
+    return kj::joinPromises(asked.releaseAsArray())
+        .then([this, &node, next, end](kj::Array<Answered<ObjectRef>>&& answers) {
+          for (auto& answer : answers) {
+            auto& slot = listOf(node).add();
+            KJ_IF_MAYBE (ref, answer.value) {
+              slot = kj::mv(*ref);
+            } else {
+              node.childrenCut = true;
+              if (answer.silent()) tree.cuts.time = true;
+            }
+          }
+          return askFrom(node, next, end);
+        });
   }
 
   uint32_t room() const {
@@ -232,7 +255,7 @@ class TreeReader {
     Node& above = *tree.nodes[parent];
     auto& children = listOf(above);
     if (children.empty()) return;
-    if (above.depth >= limits.depth) {
+    if (above.depth >= limits.depth + tree.nodes[tree.below]->depth) {
       tree.cuts.depth = true;
       above.childrenCut = true;
       return;

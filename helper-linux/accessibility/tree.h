@@ -13,13 +13,14 @@ namespace praefectus::accessibility {
 struct Tree {
   kj::Vector<kj::Own<Node>> nodes;  // The window is first.
   Cuts cuts;
-  uint32_t below =
-      0;  // The node whose children were asked for; its ancestors stand before it, alone.
+  bool told = false;  // Its application has told us of its changes since before the reading.
+  // The node whose children were asked for; its ancestors stand before it, alone.
+  uint32_t below = 0;
 };
 
 struct TreeBounds {
   uint32_t elements;
-  uint32_t depth;
+  uint32_t depth;  // Below the node whose children are asked for.
   kj::TimePoint deadline;
 };
 

@@ -8,9 +8,13 @@ namespace praefectus::accessibility {
 
 // The role numbers that a rule of ours names.
 namespace role {
+constexpr uint32_t COMBO_BOX = 11;
 constexpr uint32_t DIAL = 15;
 constexpr uint32_t DOCUMENT_WEB = 95;
+constexpr uint32_t FRAME = 23;
+constexpr uint32_t MENU = 33;
 constexpr uint32_t PASSWORD_TEXT = 40;
+constexpr uint32_t POPUP_MENU = 41;
 constexpr uint32_t SCROLL_BAR = 48;
 constexpr uint32_t SLIDER = 51;
 constexpr uint32_t SPIN_BUTTON = 52;

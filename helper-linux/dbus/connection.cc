@@ -188,12 +188,14 @@ kj::Promise<Reply> Connection::call(const Call& call, const Arguments& arguments
   return kj::newAdaptedPromise<Reply, PendingCall>(*this, lastSerial, deadline);
 }
 
-kj::Promise<void> Connection::match(kj::StringPtr rule, kj::TimePoint deadline) {
+kj::Promise<bool> Connection::match(kj::StringPtr rule, kj::TimePoint deadline) {
   Arguments arguments;
   arguments.text(rule);
   Call add{"org.freedesktop.DBus"_kj, "/org/freedesktop/DBus"_kj, "org.freedesktop.DBus"_kj,
            "AddMatch"_kj};
-  return call(add, arguments, deadline).ignoreResult();
+  return call(add, arguments, deadline).then([](Reply&& reply) {
+    return reply.end == End::REPLIED;
+  });
 }
 
 kj::Promise<void> Connection::writeMessages() {

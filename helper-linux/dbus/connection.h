@@ -66,8 +66,8 @@ class Connection {
   // answered a call has been heard when the answer is there. Which signals arrive is asked of the
   // bus by `match`. One listener; it must not throw.
   void listen(kj::Function<void(const Message&)> heard) { listener = kj::mv(heard); }
-  // Asks the bus for signals by a match rule of the specification. Resolves when the bus has it.
-  kj::Promise<void> match(kj::StringPtr rule, kj::TimePoint deadline);
+  // Asks the bus for signals by a match rule of the specification; whether the bus has it now.
+  kj::Promise<bool> match(kj::StringPtr rule, kj::TimePoint deadline);
 
   bool lost() const { return gone; }
 

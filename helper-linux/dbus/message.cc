@@ -62,10 +62,17 @@ void putField(kj::Vector<kj::byte>& out, Field field, kj::StringPtr type, kj::St
 }  // namespace
 
 kj::Maybe<uint64_t> messageLength(kj::ArrayPtr<const kj::byte> preamble) {
-  if (preamble.size() < PREAMBLE_BYTES || preamble[0] != 'l' || preamble[3] != 1) return nullptr;
+  if (preamble.size() < PREAMBLE_BYTES || preamble[3] != 1) return nullptr;
+  // A bus passes on what a peer wrote in its own order of bytes.
+  bool swapped = preamble[0] == 'B';
+  if (!swapped && preamble[0] != 'l') return nullptr;
   uint32_t body, fields;
   memcpy(&body, preamble.begin() + 4, 4);
   memcpy(&fields, preamble.begin() + 12, 4);
+  if (swapped) {
+    body = __builtin_bswap32(body);
+    fields = __builtin_bswap32(fields);
+  }
   uint64_t header = (uint64_t{PREAMBLE_BYTES} + fields + 7) & ~uint64_t{7};
   return header + body;
 }
@@ -189,6 +196,7 @@ kj::Maybe<Message> Message::parse(kj::Array<kj::byte> whole) {
   bool ok = false;
   auto broken = kj::runCatchingExceptions([&]() {
     KJ_REQUIRE(whole.size() >= PREAMBLE_BYTES, "message ends early");
+    KJ_REQUIRE(whole[0] == 'l', "another order of bytes");
     out.type = static_cast<Type>(whole[1]);
     // The fields' array begins at 12, with its length; alignment counts from the message's start.
     uint32_t fieldBytes;

@@ -18,7 +18,8 @@ namespace praefectus::dbus {
 
 // Fixed part of a header, and from it the whole message's length.
 constexpr size_t PREAMBLE_BYTES = 16;
-// Nothing when the bytes cannot begin a little-endian message.
+// Nothing when the bytes cannot begin a message. One in the other order of bytes has a length, so
+// that it can be passed over, and is not parsed.
 kj::Maybe<uint64_t> messageLength(kj::ArrayPtr<const kj::byte> preamble);
 
 // Arguments of a call, marshalled in the order they are added.

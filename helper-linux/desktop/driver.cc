@@ -269,7 +269,7 @@ kj::Promise<Prepared> LinuxDriver::prepare(Action action) {
                          shown = kj::addRef(known)](Result<Done>&& done) mutable -> Prepared {
       if (!done.ok()) {
         // What was shown was no longer so: the next look reads everything anew.
-        shown->bus->mirror.forget(shown->window.window);
+        shown->bus->mirror.distrust(shown->window.window);
         return done.refusal();
       }
       return kj::Own<PreparedAction>(kj::mv(effect));

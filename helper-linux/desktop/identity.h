@@ -10,7 +10,8 @@ constexpr size_t ANCESTOR_ROLES = 8;
 
 // What a person would know an element by: role, name, accessible id, id in its page, action names
 // in sorted order, roles of up to 8 ancestors (nearest first), place among its siblings, and the
-// whole value of what a person could set. Keyed with the frame's id, so that digests of two frames
+// value of what a person could set (of a text its first 65,536 characters, and how many it has).
+// Keyed with the frame's id, so that digests of two frames
 // never compare and no value can be guessed from one.
 Hash recognizedBy(const FrameId& frame, const accessibility::Node& node,
                   kj::ArrayPtr<const uint32_t> ancestorRoles);

@@ -40,7 +40,7 @@ class Link {
   Result<kj::Own<x11::Display>> display();
   Result<x11::Camera*> camera();
   Result<x11::Drawing*> drawing();
-  // Within bounds::CALL twice over. Refuses: NO_ACCESSIBILITY_BUS.
+  // Within bounds::CALL three times over, when it has to connect. Refuses: NO_ACCESSIBILITY_BUS.
   kj::Promise<Result<kj::Own<Bus>>> bus();
   // Within half a second; UNKNOWN when nobody says. Never throws.
   kj::Promise<Lock> lock();

@@ -63,7 +63,7 @@ class SessionLock::Bus final : public kj::Refcounted {
     for (auto name : names) {
       auto rule = kj::str("type='signal',sender='", BUS, "',interface='", BUS,
                           "',member='NameOwnerChanged',arg0='", name, "'");
-      parts.add(connection->match(rule, deadline));
+      parts.add(connection->match(rule, deadline).ignoreResult());
     }
     parts.add(connection->call({BUS, BUS_PATH, BUS, "ListNames"_kj}, {}, deadline)
                   .then([this](Reply&& reply) { takeNames(reply); }));

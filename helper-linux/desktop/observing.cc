@@ -38,11 +38,31 @@ Hash appearanceOf(const Element& element) {
   return digest.finish();
 }
 
+kj::HashMap<kj::StringPtr, uint32_t> placesOf(const ObservedFrame& frame) {
+  kj::HashMap<kj::StringPtr, uint32_t> out;
+  for (size_t i = 0; i < frame.records.size(); ++i) {
+    out.upsert(frame.records[i].ref.path, static_cast<uint32_t>(i), [](uint32_t&, uint32_t&&) {});
+  }
+  return out;
+}
+
 kj::Maybe<uint32_t> pageIn(const Tree& tree, const accessibility::Toolkit& toolkit) {
   for (auto& node : tree.nodes) {
     if (node->isPage() && accessibility::mayShow(*node, toolkit)) return node->index;
   }
   return nullptr;
+}
+
+// An open menu is a window of its own. GTK 3 has its items in the tree of the window that opened it, and
+// says where they are in the menu.
+bool isElsewhere(const Tree& tree, const Node& node) {
+  for (const Node* at = &node; at->index != 0; at = tree.nodes[at->parent].get()) {
+    auto above = tree.nodes[at->parent]->role;
+    bool opens = above == accessibility::role::MENU ||
+                 (at->role == accessibility::role::MENU && above == accessibility::role::COMBO_BOX);
+    if (opens || at->role == accessibility::role::POPUP_MENU) return true;
+  }
+  return false;
 }
 
 constexpr Refusal SCREEN_LOCKED{RefusalCode::SCREEN_LOCKED, "The person's session is locked."_kj};
@@ -68,8 +88,10 @@ Observing::Observing(Link& link, kj::Timer& timer, WindowRef window, FrameId id,
   frame->depth = this->request.depth;
 }
 
-TreeBounds Observing::bounds() {
-  return {request.elements, request.depth, timer.now() + request.timeMs * kj::MILLISECONDS};
+TreeBounds Observing::treeBounds() {
+  auto time = request.timeMs * kj::MILLISECONDS;
+  return {request.elements, request.depth,
+          kj::min(begun + bounds::CALL + time, timer.now() + time)};
 }
 
 kj::Promise<Seen> Observing::run() {
@@ -77,7 +99,13 @@ kj::Promise<Seen> Observing::run() {
   if (!found.ok()) return Seen(found.refusal());
   return link.lock().then([this](Lock lock) -> kj::Promise<Seen> {
     if (lock == Lock::LOCKED) return Seen(SCREEN_LOCKED);
-    return observe();
+    return observe().then([this](Seen&& seen) {
+      // It may have been locked while it was read.
+      return link.lock().then([seen = kj::mv(seen)](Lock now) mutable -> Seen {
+        if (now == Lock::LOCKED) return SCREEN_LOCKED;
+        return kj::mv(seen);
+      });
+    });
   });
 }
 
@@ -118,7 +146,7 @@ Result<Done> Observing::findWindow() {
 
 kj::Promise<Seen> Observing::observeWhole() {
   KJ_IF_MAYBE (drawn, drawnSince()) {
-    return frame->bus->mirror.refresh(window.window, bounds(), kj::mv(*drawn))
+    return frame->bus->mirror.refresh(window.window, treeBounds(), kj::mv(*drawn))
         .then([this](kj::Maybe<Mirror::Copy&> copy) -> kj::Promise<Seen> {
           KJ_IF_MAYBE (known, copy) {
             frame->toolkit = known->toolkit.clone();
@@ -162,9 +190,11 @@ kj::Promise<Seen> Observing::observeFull() {
     }
     frame->bus->mirror.begin(window.window, root, frame->toolkit);
     return readUntilPage().then([this](Tree&& tree) {
-      auto& copy =
-          frame->bus->mirror.keep(window.window, frame->toolkit.clone(), bounds(), kj::mv(tree));
-      return show(copy.tree);
+      KJ_IF_MAYBE (copy,
+                   frame->bus->mirror.keep(window.window, frame->toolkit, treeBounds(), tree)) {
+        return show(copy->tree);
+      }
+      return show(*read.emplace(kj::heap(kj::mv(tree))));
     });
   });
 }
@@ -194,6 +224,9 @@ Result<Done> Observing::choose(kj::Maybe<Applications> found) {
     if (applications->empty()) {
       return Refusal{RefusalCode::ACCESSIBILITY_OFF, "The application offers no tree."};
     }
+    if (!top->managed) {
+      return Refusal{RefusalCode::ACCESSIBILITY_OFF, "What is in it is in its owner's tree."};
+    }
     return Refusal{RefusalCode::WARMING_UP, "The application does not offer this window yet."};
   }
   return Refusal{RefusalCode::NO_ACCESSIBILITY_BUS, "The registry does not answer."};
@@ -219,7 +252,7 @@ kj::Promise<Tree> Observing::readUntilPage() {
       });
     }
   };
-  auto reading = kj::heap<Reading>(Reading{*this, waits ? PAGE_LOOKS : 1, bounds()});
+  auto reading = kj::heap<Reading>(Reading{*this, waits ? PAGE_LOOKS : 1, treeBounds()});
   auto tree = reading->run();
   return tree.attach(kj::mv(reading)).then([this, waits](Tree&& read) {
     bool page = pageIn(read, frame->toolkit) != nullptr;
@@ -263,8 +296,8 @@ kj::Promise<Seen> Observing::observeBelow(const Below& below) {
           }
           std::reverse(way.begin(), way.end());
           return readBelow(frame->bus->objects, timer, way.releaseAsArray(), first, frame->toolkit,
-                           bounds())
-              .then([this](Tree&& tree) { return show(*part.emplace(kj::heap(kj::mv(tree)))); });
+                           treeBounds())
+              .then([this](Tree&& tree) { return show(*read.emplace(kj::heap(kj::mv(tree)))); });
         });
   }
   return Seen(Refusal{RefusalCode::STALE_FRAME, "There is no frame."});
@@ -330,7 +363,6 @@ Seen Observing::describe(const Tree& tree) {
       out.frame.page = Page{kj::str(url), record->digest, *index};
     }
   }
-  frame->whole = tree.below == 0 && !tree.cuts.elements && !tree.cuts.depth && !tree.cuts.time;
   describeChanges(out);
   auto pictured = takePicture(out);
   if (!pictured.ok()) return pictured.refusal();
@@ -345,10 +377,16 @@ Content Observing::contentOf(const Tree& tree) const {
     bool loads = document.has(accessibility::state::BUSY) || bare;
     return loads ? Content::PAGE_LOADING : Content::ELEMENTS;
   }
-  // A page may stand beyond what was cut.
-  bool all = tree.below == 0 && !tree.cuts.elements && !tree.cuts.depth && !tree.cuts.time;
-  if (frame->toolkit.isChromium() && all) return Content::PAGE_OFF;
-  bool empty = tree.nodes.size() == 1 && tree.nodes[0]->childCount <= 0;
+  // A page may stand in what is missing.
+  bool all = request.below == nullptr && !tree.cuts.time;
+  for (auto& node : tree.nodes) {
+    if (node->fault != Fault::NONE || node->childrenCut) all = false;
+  }
+  auto& first = *tree.nodes[0];
+  // A browser's dialogs have no page.
+  bool browses = frame->toolkit.isChromium() && first.role == accessibility::role::FRAME;
+  if (browses && all) return Content::PAGE_OFF;
+  bool empty = tree.nodes.size() == 1 && first.childCount == 0;
   return empty && all ? Content::EMPTY : Content::ELEMENTS;
 }
 
@@ -366,7 +404,9 @@ Element Observing::elementOf(const Tree& tree, size_t index, Observation& seen) 
   out.faces.bits = node.interfaces;
   out.children = static_cast<uint32_t>(kj::max(0, node.childCount));
   for (auto& action : node.actions) out.actions.add(kj::str(action));
-  KJ_IF_MAYBE (extents, node.extents) out.bounds = mapped(mapping, *extents);
+  KJ_IF_MAYBE (extents, node.extents) {
+    if (!isElsewhere(tree, node)) out.bounds = mapped(mapping, *extents);
+  }
   // The window's own extents may include the window manager's frame.
   if (index == 0) out.bounds = Rect{0, 0, top->bounds.width, top->bounds.height};
   KJ_SWITCH_ONEOF(node.value) {
@@ -380,7 +420,7 @@ Element Observing::elementOf(const Tree& tree, size_t index, Observation& seen) 
   out.childrenCut = node.childrenCut;
   // GTK 4 does not say it of what stands in a hidden part.
   bool above = index == 0 || !frame->toolkit.isGtk4() || seen.elements[node.parent].shows;
-  out.shows = above && accessibility::isShowing(node, frame->toolkit);
+  out.shows = top->visible && above && accessibility::isShowing(node, frame->toolkit);
   out.fault = node.fault;
 
   kj::Vector<uint32_t> roles;
@@ -397,37 +437,46 @@ Element Observing::elementOf(const Tree& tree, size_t index, Observation& seen) 
   record.digest = record.observed;
   record.appearance = appearanceOf(out);
   record.domId = kj::str(node.domId);
+  record.complete = node.fault == Fault::NONE && !node.childrenCut;
+  record.isPage = node.isPage();
   out.digest = record.observed;
   frame->records.add(kj::mv(record));
   return out;
 }
 
+// What is not there is gone, and what was not there is new, only where the element above it was
+// read whole: a part that was cut, or late, says nothing of what is in it.
 void Observing::describeChanges(Observation& out) {
   KJ_IF_MAYBE (held, before) {
     auto& earlier = **held;
     if (!(earlier.window == window) || earlier.bus.get() != frame->bus.get()) return;
-    kj::HashMap<kj::StringPtr, uint32_t> places;
-    for (size_t i = 0; i < earlier.records.size(); ++i) {
-      places.upsert(earlier.records[i].ref.path, static_cast<uint32_t>(i),
-                    [](uint32_t&, uint32_t&&) {});
-    }
-    auto found = kj::heapArray<bool>(earlier.records.size());
-    for (auto& each : found) each = false;
+    out.before = earlier.id;
+    auto was = placesOf(earlier), is = placesOf(*frame);
     for (size_t i = 0; i < out.elements.size(); ++i) {
       auto& record = frame->records[i];
-      KJ_IF_MAYBE (at, places.find(record.ref.path)) {
-        found[*at] = true;
+      auto& change = out.elements[i].change;
+      KJ_IF_MAYBE (at, was.find(record.ref.path)) {
         bool same = earlier.records[*at].appearance == record.appearance;
-        out.elements[i].change = same ? Change::SAME : Change::CHANGED;
-      } else {
-        // What an earlier cut left out is not new.
-        out.elements[i].change = earlier.whole ? Change::ADDED : Change::UNKNOWN;
+        change = same ? Change::SAME : Change::CHANGED;
+        continue;
       }
+      if (i == 0) continue;
+      bool above = out.elements[record.parent].change == Change::ADDED;
+      KJ_IF_MAYBE (parent, was.find(frame->records[record.parent].ref.path)) {
+        above = earlier.records[*parent].complete;
+      }
+      change = above ? Change::ADDED : Change::UNKNOWN;
     }
-    out.before = earlier.id;
-    if (!frame->whole) return;
-    for (size_t i = 0; i < found.size(); ++i) {
-      if (!found[i]) out.gone.add(static_cast<uint32_t>(i));
+    auto gone = kj::heapArray<bool>(earlier.records.size());
+    for (size_t i = 0; i < gone.size(); ++i) {
+      auto& record = earlier.records[i];
+      gone[i] = false;
+      if (i == 0 || is.find(record.ref.path) != nullptr) continue;
+      gone[i] = gone[record.parent];
+      KJ_IF_MAYBE (parent, is.find(earlier.records[record.parent].ref.path)) {
+        gone[i] = frame->records[*parent].complete;
+      }
+      if (gone[i]) out.gone.add(static_cast<uint32_t>(i));
     }
   }
 }

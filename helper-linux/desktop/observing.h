@@ -15,7 +15,8 @@ class Observing {
             ObserveAct request, kj::Maybe<kj::Own<ObservedFrame>> before);
   KJ_DISALLOW_COPY(Observing);
 
-  // At most the request's time for the tree, after bounds::CALL to find it. Once.
+  // At most the request's time for the tree, within bounds::CALL more from the beginning;
+  // connecting to the bus, the lock and the page's address come on top of that. Once.
   kj::Promise<Result<Observation>> run();
   // The live side of a successful run.
   kj::Own<ObservedFrame> takeFrame() { return kj::mv(frame); }
@@ -39,7 +40,7 @@ class Observing {
   Element elementOf(const accessibility::Tree& tree, size_t index, Observation& out);
   void describeChanges(Observation& out);
   Content contentOf(const accessibility::Tree& tree) const;
-  accessibility::TreeBounds bounds();
+  accessibility::TreeBounds treeBounds();
 
   Link& link;
   kj::Timer& timer;
@@ -54,7 +55,7 @@ class Observing {
   kj::Vector<Monitor> monitors;
   kj::Own<ObservedFrame> frame;
   accessibility::ObjectRef root;
-  kj::Maybe<kj::Own<accessibility::Tree>> part;  // When only that was read.
+  kj::Maybe<kj::Own<accessibility::Tree>> read;  // Where the mirror does not keep it.
   kj::Maybe<uint32_t> page;                      // The tree's document, and its address.
   kj::String url;
   Mapping mapping;

@@ -140,6 +140,11 @@ bool adopt(ObservedFrame& frame, uint32_t element, accessibility::Tree& tree, ui
   if (from != 0 || to != 0) return false;
   for (auto& pair : pairs) {
     auto& record = frame.records[kj::get<0>(pair)];
+    // A frame of the page that was loaded anew holds other elements, whatever their ids.
+    if (record.isPage && !(record.ref == tree.nodes[kj::get<1>(pair)]->ref)) return false;
+  }
+  for (auto& pair : pairs) {
+    auto& record = frame.records[kj::get<0>(pair)];
     record.ref = tree.nodes[kj::get<1>(pair)]->ref.clone();
     record.digest = elementDigest(frame.id, frame.window.process, record.ref, record.recognized);
   }

@@ -20,6 +20,8 @@ struct Record {
   Hash appearance{};  // Everything that is shown of it; tells whether it changed from frame to
                       // frame.
   kj::String domId;
+  bool complete = false;  // All of its children were read.
+  bool isPage = false;
   bool foundAgain = false;
 };
 
@@ -41,8 +43,7 @@ struct ObservedFrame final : public kj::Refcounted {
   kj::Vector<Record> records;
   kj::Maybe<PageRecord> page;
   uint32_t elements = bounds::ELEMENTS, depth = bounds::DEPTH;  // As they were asked for.
-  bool whole = true;  // Nothing was cut, and not only a part was asked for.
-  kj::Own<Bus> bus;   // Object names mean something only on the bus they were read from.
+  kj::Own<Bus> bus;  // Object names mean something only on the bus they were read from.
   bool current = true;
 };
 

@@ -172,7 +172,10 @@ Reading Reader::read(OwnHost& own, const WindowRef& window, bool picture) const 
     auto text = client::outline(seen);
     return {kj::mv(seen), kj::mv(text)};
   }
-  auto earlier = look(own, window, usual);
+  // What --below names is looked for in all of the window; the bounds are for what is below it.
+  ObserveAct all;
+  all.elements = bounds::ELEMENTS_LIMIT;
+  auto earlier = look(own, window, below == nullptr ? usual : all);
   KJ_IF_MAYBE (element, below) {
     if (*element >= earlier.elements.size()) {
       throw failure({RefusalCode::TARGET_MISSING, "There is no such element."_kj});

@@ -322,6 +322,9 @@ class Lines {
     for (uint32_t child : own) {
       if (seen.elements[child].position == next) ++next;
     }
+    // An earlier reading has had what is before the beginning.
+    bool ends = next >= element.children && own.size() > 0;
+    if (ends && begin > 0 && element.fault == Fault::NONE) return beginning;
     auto listed = begin + own.size();
     auto count = element.children > listed ? counted(element.children - listed, "child", "children")
                                            : kj::str("more children");

@@ -29,13 +29,15 @@ kj::String outline(const Observation& seen);
 
 // What is different in `now`, for whoever has the outline of `before`:
 //
-//   - 5 list item "Draft"                   an element of `before` that is no more
-//   + 9 in 2 list item "Sent" 8,64 90x16    a new one, and what it is in, unless that stands above
-//   it ~ 3 push button "Save" (click) 8,8 64x24; was [disabled] = 6..8 were 7..9 the same elements
-//   under other numbers
+//   - 5 list item "Draft"
+//   + 9 in 2 list item "Sent" 8,64 90x16
+//   ~ 3 push button "Save" (click) 8,8 64x24; was [disabled]
+//   = 6..8 were 7..9
 //
-// Its first lines are those of an outline, which may say that something was cut, and how many
-// elements are as they were. Nothing when `now` was not compared with `before`.
+// An element of `before` that is no more; a new one, with what it is in unless that stands above
+// it; one that changed; and those that only have other numbers now. Its first lines are those of an
+// outline, which may say that something was cut, and how many elements are as they were. Nothing
+// when `now` was not compared with `before`.
 kj::Maybe<kj::String> outlineOfChanges(const Observation& before, const Observation& now);
 
 }  // namespace praefectus::client

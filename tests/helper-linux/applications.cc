@@ -72,7 +72,12 @@ void writeForm(kj::StringPtr folder) {
             "<label>Choice <select><option>First<option selected>Second</select></label>"
             "<textarea aria-label=Long>Two\nlines</textarea><button id=send disabled>Send</button>"
             "</form><ul><li>One<li>Two</ul><table><tr><th>Head<th>Other<tr><td>Cell<td>Cell</table>"
-            "<details><summary>More</summary>Hidden</details><p>The end</p></body></html>\n");
+            "<details><summary>More</summary>Hidden</details>"
+            "<button id=again onclick='location.reload()'>Again</button>"
+            "<button id=leave onclick='location.href=\"page.html\"'>Leave</button>"
+            "<button id=renew onclick='inner.srcdoc=inner.srcdoc'>Renew</button>"
+            "<iframe id=inner srcdoc='<button id=deep>Deep</button>'></iframe>"
+            "<p>The end</p></body></html>\n");
 }
 
 // A profile that has seen the tip of the day and the notes of the release.

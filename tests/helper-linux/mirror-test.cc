@@ -55,6 +55,21 @@ constexpr Change CHANGES[] = {
     {"reborn-renamed", "Chromium", "120"},
 };
 
+// A copy may show what is no more; nothing is done to it.
+TEST(Copy, isNeverActedOnInPlaceOfTheLiveObject) {
+  StrangeDesk desk(
+      {"--mode", "rename", "--silent", "--toolkit", "gtk", "--toolkit-version", "3.24.38"});
+  desk.observe();
+  desk.observe();  // Compared with the application's word.
+  desk.app.change();
+  auto shown = desk.observe();
+  auto button = shown.find("push button", "Press");
+  auto refused = desk.helper.prepareInvoke(shown, button, shown.at(button).actions[0]);
+  EXPECT_EQ(nameOf(refused), "target_changed");
+  EXPECT_TRUE(desk.app.pressed().empty());
+  EXPECT_FALSE(desk.observe().has("push button", "Press")) << "it was read in full";
+}
+
 class Told : public testing::TestWithParam<Change> {};
 
 TEST_P(Told, changeIsShownByTheNextObservation) {

@@ -155,6 +155,37 @@ TEST(Toolkit, aPageThatIsNotThereYetIsNotTakenForAnEmptyOne) {
   }));
 }
 
+// Presses one button of the page, and then asks for another as it was observed before: the code of
+// the first refusal.
+std::string refusedAfter(const char* pressed, const char* asked) {
+  Stage stage;
+  auto browser = stage.open(CHROMIUM_FORM);
+  auto seen = stage.observe(browser.window);
+  auto target = seen.find("push button", asked);
+  stage.helper.invoke(seen, seen.find("push button", pressed), "press");
+  std::string code;
+  EXPECT_TRUE(eventually([&]() {
+    code = nameOf(stage.helper.prepareInvoke(seen, target, "press"));
+    return !code.empty();
+  }));
+  return code;
+}
+
+TEST(Toolkit, anElementOfAPageThatWasReloadedIsRefused) {
+  EXPECT_EQ(refusedAfter("Again", "Leave"), "page_target_changed");
+}
+
+TEST(Toolkit, anElementOfAPageThatWasLeftIsRefused) {
+  EXPECT_EQ(refusedAfter("Leave", "Again"), "page_target_changed");
+}
+
+// The same id in the same place, in another document.
+TEST(Toolkit, anElementOfAFrameThatWasLoadedAnewIsNotTakenForTheOldOne) {
+  auto code = refusedAfter("Renew", "Deep");
+  EXPECT_TRUE(code == "target_changed" || code == "target_missing" || code == "page_target_changed")
+      << code;
+}
+
 TEST(Toolkit, aPasswordOnAPageIsSecureAndHasNoValue) {
   Stage stage;
   auto browser = stage.open(CHROMIUM_FORM);
