@@ -3,6 +3,7 @@
 #include "helper-linux/accessibility/cache.h"
 #include "helper-linux/accessibility/lanes.h"
 #include "ipc/bounds.h"
+#include "ipc/rect.h"
 
 namespace praefectus::accessibility {
 namespace {
@@ -14,13 +15,6 @@ constexpr kj::Duration AUDIT = 30 * kj::SECONDS;
 
 constexpr kj::StringPtr OBJECT_EVENT = "org.a11y.atspi.Event.Object"_kj;
 constexpr kj::StringPtr CACHE = "org.a11y.atspi.Cache"_kj;
-
-bool intersects(const Rect& a, const Rect& b) {
-  auto apart = [](int64_t from, int64_t size, int64_t otherFrom, int64_t otherSize) {
-    return from + size <= otherFrom || otherFrom + otherSize <= from;
-  };
-  return !apart(a.x, a.width, b.x, b.width) && !apart(a.y, a.height, b.y, b.height);
-}
 
 // Whether the application's cache says of a node what was read of it.
 bool saysTheSame(const ItemCache& said, const Node& node, size_t children) {
@@ -81,7 +75,7 @@ struct Mirror::Kept {
       touched[node->index] = hidden && node->index != 0 && touched[node->parent];
       KJ_IF_MAYBE (extents, node->extents) {
         for (auto& rect : drawn) {
-          touched[node->index] = touched[node->index] || intersects(*extents, rect);
+          touched[node->index] = touched[node->index] || intersect(*extents, rect);
         }
       }
       if (touched[node->index] && !changed.contains(node->index)) changed.insert(node->index);

@@ -1,5 +1,7 @@
 #include "helper-linux/x11/drawing.h"
 
+#include "ipc/rect.h"
+
 #include <xcb/damage.h>
 #include <xcb/xfixes.h>
 
@@ -7,13 +9,6 @@ namespace praefectus::x11 {
 namespace {
 
 constexpr size_t WINDOWS = 4;
-
-bool intersects(const Rect& a, const Rect& b) {
-  auto apart = [](int64_t from, int64_t size, int64_t otherFrom, int64_t otherSize) {
-    return from + size <= otherFrom || otherFrom + otherSize <= from;
-  };
-  return !apart(a.x, a.width, b.x, b.width) && !apart(a.y, a.height, b.y, b.height);
-}
 
 }  // namespace
 
@@ -93,7 +88,7 @@ bool isInSight(const TopLevel& window, kj::ArrayPtr<const TopLevel> all, const R
   if (!window.visible || !inside) return false;
   bool above = false;
   for (auto& other : all) {
-    if (above && other.visible && intersects(other.bounds, at)) return false;
+    if (above && other.visible && intersect(other.bounds, at)) return false;
     if (other.id == window.id) above = true;
   }
   return above;
