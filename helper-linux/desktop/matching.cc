@@ -27,9 +27,11 @@ std::array<Size, 3> possibleSizes(const x11::TopLevel& top) {
 kj::Maybe<int32_t> factorOf(const Rect& extents, const x11::TopLevel& top) {
   for (int32_t factor = 1; factor <= LARGEST_FACTOR; ++factor) {
     for (auto& size : possibleSizes(top)) {
-      // A size that the factor does not divide was rounded by the toolkit.
-      bool fits = size.width / factor == extents.width && size.height / factor == extents.height;
-      if (fits) return factor;
+      // A size that the factor does not divide was rounded by the toolkit, up or down.
+      auto fits = [factor](int64_t pixels, int64_t stated) {
+        return stated * factor > pixels - factor && stated * factor < pixels + factor;
+      };
+      if (fits(size.width, extents.width) && fits(size.height, extents.height)) return factor;
     }
   }
   return nullptr;

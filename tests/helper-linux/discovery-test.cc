@@ -2,12 +2,14 @@
 // of eyes and against windows that the test makes itself.
 #include "helper-linux/desktop/process.h"
 #include "tests/helper-linux/applications.h"
+#include "tests/helper-linux/call-counter.h"
 #include "tests/helper-linux/desk.h"
 #include "tests/helper-linux/screen.h"
 #include "tests/helper-linux/strange.h"
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <set>
 #include <thread>
 
@@ -569,6 +571,110 @@ TEST(Discovery, movesAndRaisesNothingAndTakesNoFocus) {
     EXPECT_FALSE(desk.helper.observe(terminal.window).ok());
   }
   EXPECT_EQ(screen.look(), before);
+}
+
+// Twenty windows of one application cost calls, and not one after the other: all of it within what
+// twice as many single questions would need.
+TEST(Windows, manyOfThemAreListedInAFewCallsEach) {
+  constexpr unsigned COUNT = 20;
+  Desk desk;
+  CallCounter counter(desk.desktop.environment());
+  auto callsOfAList = [&]() {
+    counter.callsOf(desk.helper.pid());
+    listOf(desk);
+    return sumOf(counter.callsOf(desk.helper.pid()));
+  };
+  listOf(desk);
+  auto before = callsOfAList();
+  Strange many(desk.desktop, {"--windows", std::to_string(COUNT), "--title", "Many"});
+  EXPECT_TRUE(eventually([&]() {
+    size_t accessible = 0;
+    for (auto& window : listOf(desk).windows) {
+      bool theirs = window.ref.process.pid == static_cast<uint32_t>(many.pid());
+      accessible += theirs && window.accessible ? 1 : 0;
+    }
+    return accessible == COUNT;
+  }));
+  EXPECT_LE(callsOfAList() - before, 4 * COUNT);
+}
+
+// A cap is spent on the window that was asked for, and on no other one of its application.
+TEST(Windows, ofOneApplicationDoNotShareACap) {
+  Desk desk;
+  Strange two(desk.desktop, {"--windows", "2", "--title", "Pair"});
+  kj::Vector<WindowRef> windows;
+  ASSERT_TRUE(eventually([&]() {
+    windows.clear();
+    for (auto& window : listOf(desk).windows) {
+      bool theirs = window.ref.process.pid == static_cast<uint32_t>(two.pid());
+      if (theirs && window.accessible) windows.add(window.ref);
+    }
+    return windows.size() == 2;
+  }));
+  for (auto& window : windows) {
+    auto whole = desk.helper.observe(window);
+    ASSERT_TRUE(whole.ok());
+    ASSERT_FALSE(whole->seen.cuts.elements);
+    ObserveAct exact;
+    exact.elements = static_cast<uint32_t>(whole->seen.elements.size());
+    auto again = desk.helper.observe(window, exact);
+    ASSERT_TRUE(again.ok());
+    EXPECT_EQ(again->seen.elements.size(), exact.elements);
+    EXPECT_FALSE(again->seen.cuts.elements);
+    --exact.elements;
+    auto less = desk.helper.observe(window, exact);
+    ASSERT_TRUE(less.ok());
+    EXPECT_EQ(less->seen.elements.size(), exact.elements);
+    EXPECT_TRUE(less->seen.cuts.elements);
+  }
+}
+
+TEST(Windows, canBeReadWhileAModalDialogOfTheirsIsOpen) {
+  Desk desk("modal");
+  desk.change();
+  kj::Maybe<Window> dialog;
+  ASSERT_TRUE(eventually([&]() {
+    for (auto& window : listOf(desk).windows) {
+      if (window.modal && window.accessible) dialog = kj::mv(window);
+    }
+    return dialog != nullptr;
+  }));
+  auto& opened = KJ_ASSERT_NONNULL(dialog);
+  EXPECT_EQ(opened.owner, desk.probe.window);
+  auto below = desk.helper.observe(desk.probe);
+  ASSERT_TRUE(below.ok());
+  EXPECT_TRUE(below->has("push button", "Record"));
+  auto above = desk.helper.observe(opened.ref);
+  ASSERT_TRUE(above.ok());
+  EXPECT_TRUE(above->has("label", "Really?"));
+}
+
+// On a display scaled to 200 % places are pixels all the same: the person's own click at a button's
+// middle presses that button.
+TEST(Windows, ofAScaledApplicationHaveTheirElementsWhereTheyReallyAre) {
+  Desk desk;
+  auto record = kj::str(desk.desktop.folder(), "/scaled.record");
+  kj::StringPtr arguments[] = {PRAEFECTUS_BIN "/praefectus-probe"_kj, "--title"_kj, "Scaled"_kj,
+                               "--record"_kj, record};
+  kj::StringPtr environment[] = {"GDK_SCALE=2"_kj};
+  Recipe recipe{.name = "scaled"_kj, .arguments = arguments, .environment = environment};
+  auto scaled = open(desk.desktop, desk.helper, recipe);
+  auto seen = desk.helper.observe(scaled.window);
+  ASSERT_TRUE(seen.ok());
+  auto bounds = KJ_ASSERT_NONNULL(seen->at(seen->find("push button", "Record")).bounds);
+  auto& window = seen->seen.frame.bounds;
+  EXPECT_GT(window.width, 800u) << "it is twice as large";
+  Screen screen(desk.desktop.display());
+  screen.moveMouse(window.x + bounds.x + static_cast<int>(bounds.width / 2),
+                   window.y + bounds.y + static_cast<int>(bounds.height / 2));
+  screen.click();
+  EXPECT_TRUE(eventually([&]() {
+    std::ifstream file(record.cStr());
+    for (std::string line; std::getline(file, line);) {
+      if (line.rfind("record 1", 0) == 0) return true;
+    }
+    return false;
+  }));
 }
 
 }  // namespace
