@@ -1,64 +1,19 @@
 #include "tests/helper-linux/call-counter.h"
 
+#include "supervisor/cli/bus-connection-linux.h"
+
 #include <kj/debug.h>
 
-#include <dbus/dbus.h>
-
-#include <memory>
 #include <vector>
 
 namespace praefectus::tests {
 namespace {
 
 constexpr int WAIT_MS = 10'000;
+using bus::Connection;
+using bus::Message;
+
 constexpr const char* MARK = "PraefectusTestMark";
-
-struct CloseConnection {
-  void operator()(DBusConnection* connection) const {
-    dbus_connection_close(connection);
-    dbus_connection_unref(connection);
-  }
-};
-using Connection = std::unique_ptr<DBusConnection, CloseConnection>;
-
-struct Unref {
-  void operator()(DBusMessage* message) const { dbus_message_unref(message); }
-};
-using Message = std::unique_ptr<DBusMessage, Unref>;
-
-Connection connectTo(const std::string& address) {
-  Connection connection(dbus_connection_open_private(address.c_str(), nullptr));
-  KJ_REQUIRE(connection != nullptr, "the bus cannot be reached");
-  dbus_connection_set_exit_on_disconnect(connection.get(), FALSE);
-  KJ_REQUIRE(dbus_bus_register(connection.get(), nullptr), "the bus refused the connection");
-  return connection;
-}
-
-Message ask(DBusConnection* connection, Message call) {
-  Message reply(
-      dbus_connection_send_with_reply_and_block(connection, call.get(), WAIT_MS, nullptr));
-  KJ_REQUIRE(reply != nullptr, "the bus does not answer");
-  return reply;
-}
-
-std::string sessionBus(kj::ArrayPtr<const kj::String> environment) {
-  constexpr kj::StringPtr NAME = "DBUS_SESSION_BUS_ADDRESS="_kj;
-  for (auto& entry : environment) {
-    if (entry.startsWith(NAME)) return entry.slice(NAME.size()).cStr();
-  }
-  KJ_FAIL_REQUIRE("no session bus is named");
-}
-
-std::string accessibilityBus(const std::string& session) {
-  auto connection = connectTo(session);
-  Message call(
-      dbus_message_new_method_call("org.a11y.Bus", "/org/a11y/bus", "org.a11y.Bus", "GetAddress"));
-  auto reply = ask(connection.get(), std::move(call));
-  const char* address = nullptr;
-  KJ_REQUIRE(
-      dbus_message_get_args(reply.get(), nullptr, DBUS_TYPE_STRING, &address, DBUS_TYPE_INVALID));
-  return address;
-}
 
 }  // namespace
 
@@ -105,17 +60,10 @@ struct CallCounter::Parts {
 };
 
 CallCounter::CallCounter(kj::ArrayPtr<const kj::String> environment) : parts(kj::heap<Parts>()) {
-  auto address = accessibilityBus(sessionBus(environment));
-  parts->asking = connectTo(address);
-  parts->watching = connectTo(address);
-  const char* rules[] = {"type='method_call'"};
-  const char** list = rules;
-  dbus_uint32_t flags = 0;
-  Message call(dbus_message_new_method_call(DBUS_SERVICE_DBUS, DBUS_PATH_DBUS,
-                                            "org.freedesktop.DBus.Monitoring", "BecomeMonitor"));
-  dbus_message_append_args(call.get(), DBUS_TYPE_ARRAY, DBUS_TYPE_STRING, &list, 1,
-                           DBUS_TYPE_UINT32, &flags, DBUS_TYPE_INVALID);
-  ask(parts->watching.get(), std::move(call));
+  auto address = bus::accessibilityBus(environment);
+  parts->asking = bus::connectTo(address);
+  parts->watching = bus::connectTo(address);
+  bus::watch(parts->watching.get(), "type='method_call'");
 }
 
 CallCounter::~CallCounter() noexcept(false) = default;

@@ -129,7 +129,7 @@ gboolean onFrame(GtkWidget*, GdkFrameClock*, gpointer data) {
   static int frames = 0;
   if (++frames < 3) return G_SOURCE_CONTINUE;
   frames = 0;
-  write(scene, std::string("changed ") + STEPS[scene.next - 1].name);
+  write(scene, std::string("changed ") + (scene.labelsOnly ? "label" : STEPS[scene.next - 1].name));
   return G_SOURCE_REMOVE;
 }
 
@@ -143,7 +143,6 @@ gboolean onSignal(gpointer data) {
   auto& scene = *static_cast<Scene*>(data);
   if (scene.labelsOnly) {
     changeLabel(scene);
-    scene.next = 1;
     gtk_widget_add_tick_callback(scene.window, onFrame, &scene, nullptr);
     return G_SOURCE_CONTINUE;
   }
