@@ -1,5 +1,6 @@
 // What is kept of an application between two observations never shows other than what is there. The
 // second opinion is a helper that was just started and has kept nothing.
+#include "tests/helper-linux/call-counter.h"
 #include "tests/helper-linux/strange.h"
 
 #include <gtest/gtest.h>
@@ -59,8 +60,14 @@ constexpr Change CHANGES[] = {
 TEST(Copy, isNeverActedOnInPlaceOfTheLiveObject) {
   StrangeDesk desk(
       {"--mode", "rename", "--silent", "--toolkit", "gtk", "--toolkit-version", "3.24.38"});
-  desk.observe();
-  desk.observe();  // Compared with the application's word.
+  CallCounter calls(desk.desktop.environment());
+  // Until it is kept, and has been compared with the application's word.
+  ASSERT_TRUE(eventually([&]() {
+    calls.callsOf(desk.helper.pid());
+    desk.observe();
+    auto made = calls.callsOf(desk.helper.pid());
+    return made["GetItems"] == 0 && sumOf(made) <= FEW;
+  }));
   desk.app.change();
   auto shown = desk.observe();
   auto button = shown.find("push button", "Press");
